@@ -628,7 +628,7 @@ fn a_ranking_has_the_default_sample_type_of_most_pairs() {
     assert_eq!(json["total_base"], 2 * 200 + 2 * 100);
     assert_eq!(json["failed"][0]["pair"], "a.pb.gz");
     let choice = "the sample type is inuse, the default of 3 of 5 pairs; 1 pair lacks it and is not ranked; to rank them, \
-                  ask for their sample type: lock";
+                  pass --sample-type lock";
     assert!(json["warnings"][0].as_str().unwrap().starts_with(choice), "{json}");
     assert_eq!(out.status.code(), Some(2));
     for format in ["text", "markdown", "html"] {

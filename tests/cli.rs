@@ -652,6 +652,37 @@ fn a_missing_regex_an_unknown_verb_and_three_files_suggest_a_command() {
     }
     // A nonexistent option is a different mistake.
     assert!(error_of(&["top", "--nope", &base, &new]).contains("--nope"));
+    // A baseline is the base, so there is no --base.
+    for baseline in [&["--baseline", "dir"][..], &["--baseline=dir"]] {
+        let args = [&["check"][..], baseline, &["--store", "1.pb", "2.pb", "3.pb", "--fail-on", "total>+5%"]].concat();
+        let suggestion = format!("{} --store --fail-on 'total>+5%' --new 1.pb 2.pb 3.pb", baseline.join(" "));
+        let error = error_of(&args);
+        assert!(error.ends_with(&suggestion) && !error.contains("--base "), "{error}");
+    }
+    assert!(error_of(&["top", &base, &new, "-n", "3", &base]).contains("a comparison takes two profiles"));
+}
+
+/// `--with` takes one word per side, and a shell expands a pattern to several.
+#[test]
+fn several_heap_profiles_suggest_a_pattern_per_side() {
+    let error_of = |args: &[&str]| failure(args).trim_end().to_owned();
+    let with = ["--with", "h/base-1", "h/base-2", "h/new-1", "h/new-2"];
+    let command = "not 4 files; for several heap profiles per side: pprofdiff explain --with 'h/base-*' 'h/new-*' ";
+    for (before, after) in [
+        (&["--base", "b1", "b2", "--new", "n1", "n2"][..], &[][..]),
+        (&[], &["--base", "b1", "b2", "--new", "n1", "n2"]),
+        (&["main.pb", "branch.pb"], &[]),
+        (&[], &["main.pb", "branch.pb"]),
+        (&["main.pb", "branch.pb"], &["--format", "json"]),
+    ] {
+        let error = error_of(&[&["explain"][..], before, &with, after].concat());
+        let expected = format!("{command}{}", [before, after].concat().join(" "));
+        assert!(error.ends_with(&expected), "{error}\n{expected}");
+    }
+    let unlike = error_of(&["explain", "main.pb", "branch.pb", "--with", "a1", "b1", "a2", "b2"]);
+    assert!(unlike.contains(" explain --with BASE_HEAPS NEW_HEAPS main.pb branch.pb"), "{unlike}");
+    // Two words are the two sides.
+    assert!(!error_of(&["explain", "--with", "a", "b", "main.pb", "branch.pb"]).contains("--with takes"));
 }
 
 #[test]

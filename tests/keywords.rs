@@ -119,6 +119,8 @@ fn options_of_messages_become_keywords_and_other_words_stay() {
         ("if it is known, give --ops", "if it is known, give ops="),
         ("my--binary, perf script --itrace, --binary=x", "my--binary, perf script --itrace, --binary=x"),
         ("--focus on some frames", "focus= on some frames"),
+        ("to rank them, pass --sample-type alloc_space", "to rank them, pass sample_type=\"alloc_space\""),
+        ("pass one, such as --name orders", "pass one, such as name=\"orders\""),
         ("it does not fail (--same-code fail); its data", "it does not fail (same_code=\"fail\"); its data"),
     ] {
         assert_eq!(spelled_keywords::keywords(text), expected);

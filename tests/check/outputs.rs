@@ -361,7 +361,7 @@ fn junit_and_sarif_contain_the_causes_with_their_lines() {
     let d = Dir::new("causes");
     let sides = [corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")];
     let sides = sides.each_ref().map(|side| side.to_str().unwrap());
-    let rules = ["--fail-on", "total>+5%", "--fail-on", "cum:each=names>+20%", "--fail-on", "total>+500%"];
+    let rules = ["--fail-on", "total>+5%", "--fail-on", "flat:each=names>+20%", "--fail-on", "total>+500%"];
     let run = |format: &str| {
         let out = d.run(&[&sides[..], &rules, &["--format", format]].concat());
         assert_eq!(out.status.code(), Some(1));
@@ -493,4 +493,135 @@ fn findings_are_sarif_results() {
     let message = results[0]["message"]["text"].as_str().unwrap();
     assert!(message.contains("1s -> 3s") && !message.contains('\u{1b}'), "{message}");
     assert_eq!(results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "new");
+}
+
+/// CI systems merge the reports of several services, and tell them apart by the name: JUnit by suite and class, code
+/// scanning by the category.
+#[test]
+fn a_name_tells_reports_apart() {
+    let d = Dir::new("name");
+    d.write("base", sampled(&[("a", 1000), ("b", 1000)]));
+    d.write("new", sampled(&[("a", 3000), ("b", 1000)]));
+    d.write("pprofdiff.toml", "[check]\nname = \"orders\"\nrules = [\"total>+5%\"]\n");
+    let run = |args: &[&str]| {
+        let out = d.run(&[&["base", "new", "--report", "r.sarif", "--report", "r.xml", "--report", "r.md"], args].concat());
+        assert_eq!(out.status.code(), Some(1), "{}", String::from_utf8_lossy(&out.stderr));
+        let sarif: Value = serde_json::from_slice(&std::fs::read(d.0.join("r.sarif")).unwrap()).unwrap();
+        let typed: serde_sarif::sarif::Sarif = serde_json::from_value(sarif.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&typed).unwrap(), sarif);
+        let read = |name: &str| std::fs::read_to_string(d.0.join(name)).unwrap();
+        (sarif["runs"][0].clone(), read("r.xml"), read("r.md"), String::from_utf8(out.stdout).unwrap())
+    };
+    for (args, name) in [(&[][..], "orders"), (&["--name", "a & b"], "a & b")] {
+        let escaped = name.replace('&', "&amp;");
+        let (sarif, junit, markdown, text) = run(args);
+        assert_eq!(sarif["automationDetails"]["id"], format!("pprofdiff/{name}/"));
+        let result = &sarif["results"][0];
+        assert!(result["message"]["text"].as_str().unwrap().starts_with(&format!("{name}: cpu: ")), "{result}");
+        assert_eq!(result["partialFingerprints"]["rule/subject"], format!("{name}: total>+5% cpu"));
+        assert!(junit.contains(&format!("<testsuite name=\"{escaped}\" ")), "{junit}");
+        assert!(junit.contains(&format!("<testcase classname=\"{escaped}.cpu\" name=\"total")), "{junit}");
+        assert!(markdown.starts_with(&format!("### pprofdiff {escaped}: fail")), "{markdown}");
+        assert!(text.ends_with(&format!("\n{name}: fail: a limit is exceeded\n")), "{text}");
+        let (_, json) = d.json(&[&["base", "new"], args].concat());
+        assert_eq!(json["name"], name);
+    }
+    d.write("pprofdiff.toml", "[check]\nrules = [\"total>+5%\"]\n");
+    let (sarif, junit, ..) = run(&[]);
+    assert!(sarif.get("automationDetails").is_none());
+    assert!(junit.contains("<testsuite name=\"pprofdiff check\" ") && junit.contains("classname=\"cpu\""), "{junit}");
+    for bad in ["", "a/b", "a\nb"] {
+        let out = d.run(&["base", "new", "--name", bad]);
+        assert!(String::from_utf8_lossy(&out.stderr).contains("the name of a check must have"), "{bad:?}");
+        assert_eq!(out.status.code(), Some(2));
+    }
+}
+
+/// SARIF has the findings that text shows, and counts the others like text.
+#[test]
+fn sarif_and_text_show_the_same_findings() {
+    let d = Dir::new("same-findings");
+    let names: Vec<String> = (0..9).map(|i| format!("f{i}")).collect();
+    let side = |ms: i64| sampled(&names.iter().map(|name| (name.as_str(), ms)).collect::<Vec<_>>());
+    d.write("base", side(1000));
+    d.write("new", side(9000));
+    let out = d.run(&["base", "new", "--fail-on", "flat:any>+5%", "--fail-on", "total>+5%", "--report", "r.sarif"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    let sarif: Value = serde_json::from_slice(&std::fs::read(d.0.join("r.sarif")).unwrap()).unwrap();
+    let shown = text.lines().filter(|line| line.starts_with("  fail ")).count();
+    assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), shown);
+    assert_eq!(shown, 6);
+    assert!(text.contains("\n  4 more fail\n"), "{text}");
+    let notes = &sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"];
+    let note = notes.as_array().unwrap().iter().find(|note| note["level"] == "note").unwrap();
+    assert_eq!(note["message"]["text"], "4 more fail");
+    assert_eq!(note["associatedRule"]["id"], "flat:any>+5%");
+}
+
+/// `--accept-findings` writes the failing findings to the allow-list: the same check passes, and a new finding fails.
+#[test]
+fn accepted_findings_pass_and_new_findings_fail() {
+    let d = Dir::new("accept");
+    d.write("base", sampled(&[("it's (a)", 1000), ("b", 1000), ("c", 1000)]));
+    d.write("new", sampled(&[("it's (a)", 3000), ("b", 1000), ("c", 1000)]));
+    d.write("newer", sampled(&[("it's (a)", 3000), ("b", 3000), ("c", 1000)]));
+    d.write("pprofdiff.toml", "[check] # limits\nrules = [\"flat:any>+20%\"]");
+    let run = |args: &[&str]| {
+        let out = d.run(args);
+        let text = String::from_utf8(out.stdout).unwrap() + &String::from_utf8(out.stderr).unwrap();
+        (out.status.code().unwrap(), text)
+    };
+    let check = ["base", "new", "--fail-on", "total>+20%", "--name", "orders"];
+    assert_eq!(run(&check).0, 1);
+    let (code, text) = run(&[&check[..], &["--accept-findings"]].concat());
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("added 2 findings to the allow-list of pprofdiff.toml"), "{text}");
+    let file = std::fs::read_to_string(d.0.join("pprofdiff.toml")).unwrap();
+    assert!(file.starts_with("[check] # limits\nrules = [\"flat:any>+20%\"]\n\n[[check.allow]]\nname = 'orders'\n"), "{file}");
+    assert!(file.contains("frame = \"^it's \\\\(a\\\\)$\"\nrule = 'flat:any>+20%'\nsample_type = 'cpu'\n"), "{file}");
+    let (code, text) = run(&check);
+    assert!(code == 0 && text.contains("(allowed: accepted: 1s -> 3s") && !text.contains("warning"), "{text}");
+    // The allow-list covers what was accepted, and nothing else.
+    assert_eq!(run(&["base", "newer", "--name", "orders"]).0, 1);
+    let (code, text) = run(&["base", "newer", "--name", "orders", "--accept-findings"]);
+    assert!(code == 0 && text.contains("added 1 finding to"), "{text}");
+    assert_eq!(run(&["base", "newer", "--name", "orders"]).0, 0);
+    // Another service has its own findings, and no warnings about entries of this one.
+    let (code, text) = run(&["base", "new", "--name", "users"]);
+    assert!(code == 1 && !text.contains("warning"), "{text}");
+    // A check without a name does not use the entries, and says so.
+    let (code, text) = run(&["base", "new"]);
+    assert!(code == 1 && text.contains("this check has no name; pass one, such as --name orders"), "{text}");
+    // An entry that allows nothing any more is reported to its own check.
+    let (code, text) = run(&["base", "base", "--name", "orders"]);
+    assert!(code == 0 && text.contains("\"^b$\" in the allow-list allowed nothing"), "{text}");
+    let (code, text) = run(&["base", "base", "--name", "orders", "--accept-findings"]);
+    assert!(code == 0 && text.contains("no finding fails, so pprofdiff.toml stays as it is"), "{text}");
+    // A file that is not there yet is created, and an inline list is refused without a change.
+    assert_eq!(run(&[&check[..], &["--config", "absent.toml", "--accept-findings"]].concat()).0, 2);
+    std::fs::remove_file(d.0.join("pprofdiff.toml")).unwrap();
+    assert_eq!(run(&[&check[..], &["--accept-findings"]].concat()).0, 0);
+    assert!(std::fs::read_to_string(d.0.join("pprofdiff.toml")).unwrap().starts_with("[[check.allow]]\n"));
+    let inline = "[check]\nallow = [{ frame = \"z\", reason = \"r\" }]\n";
+    d.write("pprofdiff.toml", inline);
+    let (code, text) = run(&[&check[..], &["--accept-findings"]].concat());
+    assert!(code == 2 && text.contains("must consist of [[check.allow]] tables"), "{text}");
+    assert_eq!(std::fs::read_to_string(d.0.join("pprofdiff.toml")).unwrap(), inline);
+}
+
+/// Services share one allow-list: an entry without a name may belong to another of them.
+#[test]
+fn a_shared_allow_list_warns_only_about_entries_of_the_check() {
+    let d = Dir::new("shared-allow");
+    d.write("base", sampled(&[("a", 1000)]));
+    let entry = |keys: &str| format!("[[check.allow]]\nframe = \"a\"\nreason = \"r\"\n{keys}\n");
+    d.write("pprofdiff.toml", [entry(""), entry("name = \"x\""), entry("sample_type = \"alloc_space\"")].concat());
+    let warnings = |args: &[&str]| {
+        let (_, json) = d.json(&[&["base", "base", "--fail-on", "flat:any>+5%"], args].concat());
+        json["warnings"].as_array().unwrap().iter().filter(|w| w.as_str().unwrap().contains("allowed nothing")).count()
+    };
+    // An entry of a sample type that no rule compared is not reported.
+    assert_eq!(warnings(&[]), 1);
+    assert_eq!(warnings(&["--name", "x"]), 1);
+    assert_eq!(warnings(&["--name", "y"]), 0);
 }

@@ -1,16 +1,16 @@
-//! `pprofdiff check`, for CI: reads rules from the command line and the configuration, writes findings, and exits with
-//! the verdict.
+//! `pprofdiff check`, for CI: reads rules from the command line and the configuration, writes findings, adds accepted
+//! findings to the configuration, and exits with the verdict.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::check::{CheckPolicy, SourceLocation};
+use pprofdiff::check::{CheckPolicy, Outcome, SourceLocation};
 use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
 use pprofdiff_explain::ExplainedCheck;
 use pprofdiff_page::PageView;
-use pprofdiff_report::{CheckOptions, Format, Report, Request, View, exit_code};
+use pprofdiff_report::{CheckOptions, Format, Report, Request, View, accepted_findings, exit_code};
 use pprofdiff_shell::{Failure, Outputs, Result, git, is_stdin, say, write_to};
 
 use crate::args::{CheckArgs, SideArgs};
@@ -49,6 +49,7 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         write_to(Some(path), |out| format.write(compared.as_ref().unwrap_or(&report), out, Default::default()))?;
     }
     let verdict = match &report {
+        Report::Check(check) if args.accept_findings => exit_code(verdict_without_failures(check)),
         Report::Check(check) => exit_code(check.verdict),
         _ => 2,
     };
@@ -65,6 +66,9 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         let asked = AnsweredCommand { verb: "check", regex: None, input, query, load, has_sources: false };
         suggest_next(&asked, &report, format, &args.output, left);
     }
+    if let (Report::Check(check), true) = (&report, args.accept_findings) {
+        accept_findings(check, args.config.as_deref())?;
+    }
     // Storing comes last, so that an error in the store does not hide the findings.
     match (&report, &mut store) {
         (Report::Check(check), Some((baseline, new)))
@@ -78,6 +82,39 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         _ => {}
     }
     written
+}
+
+/// Returns the verdict after the failing findings are accepted.
+fn verdict_without_failures(check: &ExplainedCheck) -> Outcome {
+    let findings = || check.rules.iter().flat_map(|rule| &rule.findings).map(|finding| finding.outcome);
+    let outcomes = check.rules.iter().map(|rule| rule.outcome).chain(findings());
+    outcomes.filter(|outcome| *outcome != Outcome::Fail).max().unwrap_or(Outcome::Pass)
+}
+
+/// Appends the failing findings to the allow-list of the configuration, which may not exist yet.
+fn accept_findings(check: &ExplainedCheck, named: Option<&Path>) -> Result<()> {
+    let (entries, count) = accepted_findings(check);
+    let path = named.unwrap_or(Path::new(CONFIG));
+    let name = path.display();
+    if count == 0 {
+        say(&format!("no finding fails, so {name} stays as it is"));
+        return Ok(());
+    }
+    let mut options = CheckOptions::default();
+    let old = config(named)?.map_or_else(String::new, |(_, text)| text);
+    let line_end = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
+    let text = match old.is_empty() {
+        true => entries.trim_start().to_owned(),
+        false => format!("{old}{line_end}{entries}"),
+    };
+    options.config = Some(text.clone());
+    options.rules().map_err(|e| {
+        Failure::Message(format!("{name}: the allow-list must consist of [[check.allow]] tables to append to it: {e}"))
+    })?;
+    pprofdiff::output::write_file(path, |out| out.write_all(text.as_bytes()))?;
+    let (findings, them) = if count == 1 { ("finding", "it") } else { ("findings", "them") };
+    say(&format!("added {count} {findings} to the allow-list of {name}; later checks allow {them}"));
+    Ok(())
 }
 
 /// Makes source files relative to the first of the folders that contains them. GitHub and code scanning show only files
@@ -226,6 +263,7 @@ pub fn options(args: &CheckArgs) -> Result<CheckOptions> {
         options.rules().map_err(|e| Failure::Message(format!("{name}: {e}")))?;
     }
     (options.fail_on, options.floor) = (args.fail_on.clone(), args.floor.clone());
+    options.name.clone_from(&args.name);
     options.policy = CheckPolicy::default()
         .with_strict(args.strict)
         .with_paired(args.paired)

@@ -216,7 +216,9 @@ pub fn open_with(
         _ => (&args.base, &args.new),
     };
     if base.is_empty() || new.is_empty() {
-        let message = if base.is_empty() && new.is_empty() {
+        let message = if args.files.len() > 2 {
+            "a comparison takes two profiles, BASE and NEW; for several runs per side use --base and --new"
+        } else if base.is_empty() && new.is_empty() {
             "no profile is given; see pprofdiff --help"
         } else {
             "the other side is missing; a diff needs --base and --new"

@@ -119,7 +119,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Err(message) => return exit_code(Err(Failure::Message(message))),
     };
     let cli = match Cli::try_parse_from(&args) {
-        Ok(cli) if cli.verb.is_some() => cli,
+        Ok(cli) if cli.verb.is_some() => match mistakes::several_heaps(&args) {
+            Some(message) => return exit_code(Err(Failure::Message(message))),
+            None => cli,
+        },
         Err(e) if !e.use_stderr() => return exit_code(print_help(&e)),
         parsed => match (mistakes::explain(&args, parsed.as_ref().err()), parsed) {
             (Some(message), _) => return exit_code(Err(Failure::Message(message))),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
-use pprofdiff::advice::{operand, word};
+use pprofdiff::advice::{operand, pattern_of, word};
 use pprofdiff_report::shared::similar_names;
 
 use crate::args::{self, Cli};
@@ -28,6 +28,9 @@ pub fn explain(args: &[OsString], error: Option<&clap::Error>) -> Option<String>
     let command = args::whole();
     let verb = first.to_str().and_then(|first| command.find_subcommand(first));
     let (operands, options) = split(&command, &args[if verb.is_some() { 2 } else { 1 }..]);
+    if let Some(message) = several_heaps(args) {
+        return Some(message);
+    }
     let Some(verb) = verb else {
         return unknown_verb(&operands, &options).or_else(|| too_many(error?, &[], &operands, &options));
     };
@@ -112,10 +115,52 @@ fn too_many(error: &clap::Error, words: &[String], files: &[&OsString], options:
     let before: String = words.iter().cloned().chain(options.iter().map(|o| typed(o))).map(|word| word + " ").collect();
     let runs = format!("pprofdiff {before}--base {} --new {}", typed(base), list(new));
     let builds = format!("pprofdiff series {}", list(files));
+    let has_baseline = options.iter().any(|option| {
+        option.to_str().is_some_and(|option| option == "--baseline" || option.starts_with("--baseline="))
+    });
+    // The baseline is the base, so all files are runs of the new side.
+    if has_baseline {
+        let count = files.len();
+        let runs = format!("pprofdiff {before}--new {}", list(files));
+        return Some(format!("{count} profiles were given; to compare them as runs with the baseline: {runs}"));
+    }
     Some(format!(
         "{} profiles were given, but a comparison takes two (BASE NEW); to compare several runs per side: {runs}; to follow \
          builds in order: {builds}",
         files.len()
+    ))
+}
+
+/// Explains that `--with` takes two words, after a list of files. Returns `None` if the files that follow can be the
+/// sides. clap accepts two files before and two files after an option as the sides, so it reports no error for them.
+pub fn several_heaps(args: &[OsString]) -> Option<String> {
+    let args = args.get(2..).filter(|_| args[1] == "explain")?;
+    let start = args.iter().position(|arg| arg == "--with")?;
+    let words = args[start + 1..].iter().take_while(|arg| !is_option(arg)).count();
+    let is_side = |arg: &OsString| arg.to_str().is_some_and(|arg| arg.starts_with("--base") || arg.starts_with("--new"));
+    let operands_precede = args[..start].first().is_some_and(|arg| !is_option(arg));
+    // Without sides before or among the options, the last two words are the sides.
+    let heaps = if operands_precede || args.iter().any(is_side) { words } else { words.checked_sub(2)? };
+    if heaps <= 2 {
+        return None;
+    }
+    let all = &args[start + 1..][..heaps];
+    let names: Vec<String> = all.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (base, new) = names.split_at(heaps / 2);
+    // A pattern of few letters would match other files.
+    let is_precise = |pattern: &str| pattern.chars().filter(|c| c.is_alphanumeric()).count() > 2;
+    let pattern = |names: &[&str], others: &[&str]| pattern_of(names, others).filter(|pattern| is_precise(pattern));
+    let patterns = pattern(base, new).zip(pattern(new, base)).filter(|_| base.len() == new.len());
+    let [base, new] = match &patterns {
+        Some((base, new)) => [operand(base, "BASE_HEAPS"), operand(new, "NEW_HEAPS")],
+        None => ["BASE_HEAPS".to_owned(), "NEW_HEAPS".to_owned()],
+    };
+    let others: Vec<String> = args[..start].iter().chain(&args[start + 1 + heaps..]).map(typed).collect();
+    Some(format!(
+        "--with takes one file or quoted pattern per side, not {heaps} files; for several heap profiles per side: \
+         pprofdiff explain --with {base} {new} {}",
+        others.join(" ")
     ))
 }
 

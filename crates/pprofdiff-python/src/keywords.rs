@@ -11,7 +11,7 @@ use pprofdiff::{Query, Summary};
 use pprofdiff_explain::Explanation;
 
 /// The options with a value in messages, such as `--normalize total`.
-const WITH_VALUE: [&str; 3] = ["normalize", "input_type", "same_code"];
+const WITH_VALUE: [&str; 5] = ["normalize", "input_type", "same_code", "sample_type", "name"];
 
 /// Replaces the options of a message with keywords: `(--binary)` becomes `(binary=)`, and `use --normalize total`
 /// becomes `use normalize="total"`. Words that are not options stay as they are.
@@ -62,5 +62,5 @@ pub fn explained_in_keywords(explanation: &Explanation) -> Explanation {
 
 fn is_keyword(name: &str) -> bool {
     let mut known = Query::options().map(|row| row.name).chain(Loading::options().map(|row| row.name));
-    ["ops", "same_code"].contains(&name) || known.any(|known| known == name)
+    ["ops", "same_code", "name"].contains(&name) || known.any(|known| known == name)
 }

@@ -244,7 +244,7 @@ mod _native {
         Profile::new(py, profile.into())
     }
 
-    #[doc = signature!(loading "check(base, new, fail_on=..., *, config=None, floor=None, strict=False, paired=False, require_power=False, same_code=None")]
+    #[doc = signature!(loading "check(base, new, fail_on=..., *, config=None, floor=None, strict=False, paired=False, require_power=False, same_code=None, name=None")]
     /// Check whether the changes are within limits, for CI.
     ///
     /// `base` and `new` are as in diff(). Several profiles on a side are runs of the same program: they are not added
@@ -260,7 +260,8 @@ mod _native {
     /// frame), each=RE (checks each matching frame) or regex=RE (checks the sum of all matching frames). LIMIT is +5%
     /// or +10MB (growth), 2GB (new value) or 30% (share of the new total). A limit on a time or size needs its unit.
     /// `config` is a pprofdiff.toml with rules and exceptions. `floor` is the percentage of the total below which
-    /// frames are ignored; for rules on each frame it defaults to 1. For the other keywords see load() and Views.
+    /// frames are ignored; for rules on each frame it defaults to 1. `name` names the program in the reports, and
+    /// replaces the name in `config`. For the other keywords see load() and Views.
     /// `sample_type` (a single one) applies to rules that do not name one. `normalize` scales each run of the new side
     /// by a factor, or to the median "total" or "duration" of the base.
     ///
@@ -268,7 +269,7 @@ mod _native {
     #[pyfunction]
     #[pyo3(signature = (
         base, new, fail_on = OneOrMore::More(Vec::new()), *, config = None, floor = None, strict = false, paired = false,
-        require_power = false, same_code = None, **options
+        require_power = false, same_code = None, name = None, **options
     ), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
     fn check(
@@ -282,12 +283,14 @@ mod _native {
         paired: bool,
         require_power: bool,
         same_code: Option<&str>,
+        name: Option<String>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Check>> {
         let load = two_sided(py, &take_loading(options)?)?;
         let query = view_query(py, &Query::default(), options)?;
         let mut limits = CheckOptions::default();
         (limits.fail_on, limits.floor) = (fail_on.into_vec(), floor.map(|floor| floor.to_string()));
+        limits.name = name;
         let named = |name| {
             let invalid = || error::message(py, "same_code must be \"warn\", \"fail\" or \"ignore\"");
             SameCode::named(name).ok_or_else(invalid)

@@ -192,6 +192,16 @@ pub fn options() -> Vec<(String, &'static str, String, String)> {
 /// Rejects keywords that are not loading options, before anything is loaded.
 #[pyfunction(name = "_check_loading")]
 pub fn check_loading(py: Python<'_>, given: &Bound<'_, PyDict>) -> PyResult<()> {
+    for name in given.keys() {
+        let name: String = name.extract()?;
+        let is_of_views = Query::options().any(|option| option.name == name);
+        if is_of_views && Loading::options().all(|option| option.name != name) {
+            return Err(PyTypeError::new_err(format!(
+                "batch() loads profiles, so {name}= belongs to the call that follows it: .ranking({name}=...) or \
+                 .tables({name}=...)"
+            )));
+        }
+    }
     two_sided(py, &loading(Some(given))?).map(drop)
 }
 

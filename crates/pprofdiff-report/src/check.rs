@@ -12,6 +12,7 @@ use super::markdown::{code, escape};
 use super::numbers::{CostFormat, growth_of, least_growth, p_words, share_text};
 use super::text::TextOptions;
 use pprofdiff::check::{ALPHA, Finding, Halves, Outcome, Runs, unmatched_rule};
+use pprofdiff::advice::{exactly, typed};
 use pprofdiff::random::HashSet;
 use pprofdiff::sampling::Model;
 use pprofdiff::text::sanitize;
@@ -193,6 +194,11 @@ pub(crate) fn verdict(outcome: Outcome) -> &'static str {
     }
 }
 
+/// Returns the name of the checked program as `orders: `, or an empty text for a check without a name.
+pub(crate) fn named(check: &ExplainedCheck) -> String {
+    check.name.as_ref().map_or_else(String::new, |name| format!("{}: ", sanitize(name)))
+}
+
 /// Describes how normalization scales the runs of the new side, or returns `None` without normalization.
 pub(crate) fn normalized(check: &ExplainedCheck) -> Option<String> {
     let scaling = match check.summary.query.normalize {
@@ -338,7 +344,8 @@ pub(crate) fn check_text(check: &ExplainedCheck, out: &mut dyn Write, options: T
         }
         why.iter().try_for_each(|cause| writeln!(out, "  why: {cause}"))?;
     }
-    writeln!(out, "{}", if options.brief { brief_verdict(check) } else { verdict(check.verdict).to_owned() })
+    let name = named(check);
+    writeln!(out, "{name}{}", if options.brief { brief_verdict(check) } else { verdict(check.verdict).to_owned() })
 }
 
 /// Formats the verdict for a small budget: a failure names its first failed rule.
@@ -361,6 +368,45 @@ pub fn exit_code(verdict: Outcome) -> u8 {
         Outcome::Inconclusive => 3,
         Outcome::Unmatched => 4,
     }
+}
+
+/// Returns entries of the allow-list that cover the failing findings of a check, as text to append to a
+/// `pprofdiff.toml`, and the number of entries. Later checks then fail only for other findings.
+pub fn accepted_findings(check: &ExplainedCheck) -> (String, usize) {
+    let (mut text, mut count) = (String::new(), 0);
+    for rule in &check.rules {
+        for f in rule.findings.iter().filter(|f| f.outcome == Outcome::Fail) {
+            let values = FindingValues::from_finding(f, &rule.unit);
+            let (base, new) = (values.value(f.base.median, values.cost.sides), values.value(f.new.median, values.cost.sides));
+            let reason = format!("accepted: {base} -> {new}  {}", growth(f));
+            let frame = f.frame.as_deref().map(|frame| typed(&exactly(frame)));
+            let entry = [
+                ("name", check.name.clone()),
+                ("frame", frame),
+                ("rule", Some(rule.rule.clone())),
+                ("sample_type", Some(rule.sample_type.clone())),
+                ("reason", Some(reason)),
+            ];
+            text += "\n[[check.allow]]\n";
+            let keys = entry.into_iter().filter_map(|(key, value)| Some((key, value?)));
+            keys.for_each(|(key, value)| text += &format!("{key} = {}\n", toml_text(&value)));
+            count += 1;
+        }
+    }
+    (text, count)
+}
+
+/// Formats a text for TOML, without escapes if possible.
+fn toml_text(text: &str) -> String {
+    if !text.contains(|c: char| c == '\'' || c.is_control()) {
+        return format!("'{text}'");
+    }
+    let escape = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escape).collect::<String>())
 }
 
 /// Writes the findings as one JSON object.
@@ -412,7 +458,8 @@ fn markdown(check: &ExplainedCheck, rules: usize) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     };
-    let mut text = format!("### pprofdiff: {}\n\n", verdict(check.verdict));
+    let name = check.name.as_ref().map_or_else(String::new, |name| format!(" {}", escape(name)));
+    let mut text = format!("### pprofdiff{name}: {}\n\n", verdict(check.verdict));
     check.summary.warnings.iter().take(20).for_each(|w| text += &format!("> {}\n\n", escape(&short(w))));
     normalized(check).iter().for_each(|line| text += &format!("{line}\n\n"));
     for (rule, causes) in check.rules.iter().zip(whys(check, causes_markdown)).take(rules) {

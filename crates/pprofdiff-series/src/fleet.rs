@@ -17,6 +17,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use common::{CommonEvidence, FlatChange, flat_changes};
+use pprofdiff::advice::word;
 use pprofdiff::shared::statistics::rank::false_discoveries;
 use pprofdiff::{Diff, Error, Pair, Result, Sort, Summary};
 use pprofdiff_explain::{Cause, CauseKind, Explanation, Verdict, package_of};
@@ -363,9 +364,11 @@ impl Fleet {
         others_types.sort_unstable();
         others_types.dedup();
         // One ranking has one unit, so other products need a ranking of their own.
-        let advice = match others_types.as_slice() {
+        let options: Vec<String> = others_types.iter().map(|name| format!("--sample-type {}", word(name))).collect();
+        let advice = match options.as_slice() {
             [] => String::new(),
-            types => format!("; to rank them, ask for their sample type: {}", types.join(" or ")),
+            [one] => format!("; to rank them, pass {one}"),
+            several => format!("; to rank them, make a ranking for each: {}", several.join(" or ")),
         };
         let lacking = lacking.len();
         for FleetPair { name, causes, .. } in others {

@@ -81,6 +81,12 @@ pub struct CheckArgs {
     /// Ignore frames below this share of both totals [default: 1% of each]
     #[arg(long, value_name = "PERCENT")]
     pub floor: Option<String>,
+    /// Name of the program in the report, to tell the reports of several programs apart
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    pub name: Option<String>,
+    /// Add the findings that fail to the allow-list of the configuration, so that only new findings fail
+    #[arg(long, hide_short_help = true)]
+    pub accept_findings: bool,
     #[command(flatten)]
     pub baseline: BaselineArgs,
     /// Fail if a limit is exceeded, even if noise can explain the change

@@ -111,6 +111,8 @@ pub fn answer(
             fail_on: args.fail_on,
             config: args.config,
             floor: None,
+            name: None,
+            accept_findings: false,
             // With a baseline, the base consists of stored profiles, which form no pairs with the new runs.
             paired: baseline.dir.is_none(),
             baseline,

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::check::{commits, finding, normalized, select_findings, unmatched, verdict, whys};
+use crate::check::{commits, finding, named, normalized, select_findings, unmatched, verdict, whys};
 use crate::explain::causes_text;
 use crate::format::{Format, check_of, of_checks};
 use crate::numbers::counted;
@@ -46,6 +46,7 @@ pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::R
         writeln!(out, "::error title=pprofdiff::and {} that match no frame", counted(rest, "more rule"))?;
     }
     let errors = shown + usize::from(shown < unmatched.len());
+    let name = named(check);
     let kinds = [
         (Outcome::Fail, "error", "error"),
         (Outcome::Inconclusive, "warning", "notice"),
@@ -69,7 +70,7 @@ pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::R
         let room = if outcome == Outcome::Fail { ANNOTATIONS - errors } else { ANNOTATIONS };
         annotations.truncate(if all > room { room - 1 } else { room });
         for (rule, f, why) in &annotations {
-            let title = format!("{} {}", outcome.name(), rule.rule);
+            let title = format!("{name}{} {}", outcome.name(), rule.rule);
             let of_cause = || rule.why.iter().flat_map(|why| &why.causes).find_map(|cause| cause.place.as_ref());
             let place =
                 f.place.as_ref().or_else(|| of_cause().filter(|_| f.frame.is_none() && outcome == Outcome::Fail));
@@ -79,15 +80,15 @@ pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::R
             writeln!(out, "::{command} {}title={}::{text}", place.unwrap_or_default(), property(&title))?;
         }
         if annotations.len() < all {
-            let (rest, name) = (all - annotations.len(), outcome.name());
+            let (rest, outcome_name) = (all - annotations.len(), outcome.name());
             let text = match annotations.len() {
-                0 => format!("{} of outcome {name}", counted(rest, "finding")),
-                _ => format!("and {rest} more of outcome {name}"),
+                0 => format!("{} of outcome {outcome_name}", counted(rest, "finding")),
+                _ => format!("and {rest} more of outcome {outcome_name}"),
             };
             let has_outcome = |r: &&ExplainedRule| r.findings.iter().any(|f| f.outcome == outcome);
             let rules: Vec<&ExplainedRule> = check.rules.iter().filter(has_outcome).collect();
             let title = match rules.as_slice() {
-                [one] => property(&format!("{name} {}", one.rule)),
+                [one] => property(&format!("{name}{outcome_name} {}", one.rule)),
                 _ => "pprofdiff".to_owned(),
             };
             writeln!(out, "::{command_of_rest} title={title}::{text}")?;
@@ -108,7 +109,7 @@ pub(crate) fn check_github(check: &ExplainedCheck, out: &mut dyn Write) -> io::R
         writeln!(out, "::warning title=pprofdiff::{}", data(warning))?;
     }
     normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
-    writeln!(out, "{}", verdict(check.verdict))
+    writeln!(out, "{name}{}", verdict(check.verdict))
 }
 
 /// Escapes the text after the second `::`, which GitHub's runner unescapes. Line breaks need no escaping, because

@@ -25,9 +25,15 @@ fn check_junit(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
     let errors = count(Outcome::Unmatched);
     let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"");
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {counts}>")?;
-    writeln!(out, "  <testsuite name=\"pprofdiff check\" {counts}>")?;
+    let suite = check.name.as_deref().map_or_else(|| "pprofdiff check".to_owned(), escape);
+    writeln!(out, "  <testsuite name=\"{suite}\" {counts}>")?;
     for rule in &check.rules {
-        let (name, class) = (escape(&rule.rule), escape(&rule.sample_type));
+        // Jenkins and GitLab identify a test by its class and name, without its suite.
+        let class = match &check.name {
+            Some(name) => format!("{name}.{}", rule.sample_type),
+            None => rule.sample_type.clone(),
+        };
+        let (name, class) = (escape(&rule.rule), escape(&class));
         write!(out, "    <testcase classname=\"{class}\" name=\"{name}\"")?;
         let findings: Vec<String> =
             rule.findings.iter().filter(|f| !f.is_ignored()).map(|f| finding(f, rule)).collect();

@@ -29,6 +29,9 @@ pub struct CheckOptions {
     pub fail_on: Vec<String>,
     /// The share of the total below which frames are ignored, such as `0.5%`.
     pub floor: Option<String>,
+    /// The name of the checked program, instead of the name in the configuration.
+    #[serde(default)]
+    pub name: Option<String>,
     /// How limits are applied.
     #[serde(default, rename = "how")]
     pub policy: CheckPolicy,
@@ -48,6 +51,7 @@ impl CheckOptions {
         }
         self.fail_on.iter().try_for_each(|rule| rules.fail_on(rule))?;
         self.floor.as_ref().map_or(Ok(()), |floor| rules.set_floor(floor))?;
+        self.name.as_ref().map_or(Ok(()), |name| rules.set_name(name))?;
         rules.policy = self.policy;
         Ok((rules, explain))
     }

@@ -81,6 +81,8 @@ pub struct Rules {
     sample_type: Option<String>,
     /// The outcome in the configuration, unless the policy sets another.
     same_code: Option<SameCode>,
+    /// The name of the checked program, such as a service. Reports of several programs differ in it.
+    name: Option<String>,
     /// The options for applying limits.
     pub policy: CheckPolicy,
 }
@@ -156,6 +158,10 @@ struct Allow {
     frame: Option<(Regex, String)>,
     /// The text of the rule, as typed; `None` covers every rule.
     rule: Option<String>,
+    /// The sample type of the rule; `None` covers every sample type.
+    sample_type: Option<String>,
+    /// The name of the check; `None` covers every check.
+    name: Option<String>,
     reason: String,
 }
 
@@ -334,6 +340,9 @@ pub struct RuleCheck<C = ()> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Check"))]
 #[non_exhaustive]
 pub struct Check<C = ()> {
+    /// The name of the checked program, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The worst outcome of the rules. `Pass` if that outcome is `Allowed`, because the allow-list covers every excess.
     pub verdict: Outcome,
     /// The summary of the compared sides, as in other views. It describes the sample type of the first rule, and
@@ -359,9 +368,9 @@ impl Check {
     /// Returns the check with the causes of each rule, in the order of the rules.
     #[must_use]
     pub fn with_causes<C>(self, causes: Vec<Option<Arc<C>>>) -> Check<C> {
-        let Check { verdict, summary, rules } = self;
+        let Check { name, verdict, summary, rules } = self;
         let rules = rules.into_iter().zip(causes).map(|(rule, why)| rule.with_causes(why)).collect();
-        Check { verdict, summary, rules }
+        Check { name, verdict, summary, rules }
     }
 }
 
@@ -391,6 +400,15 @@ impl Rules {
     /// Returns an error if `floor` is not a percentage from 0 to 100.
     pub fn set_floor(&mut self, floor: &str) -> Result<()> {
         self.floor = Some(rule::percent(floor)?);
+        Ok(())
+    }
+
+    /// Names the checked program, such as a service. The name replaces the name in the configuration.
+    ///
+    /// # Errors
+    /// Returns an error if `name` is empty or longer than 100 bytes, or contains a slash or a control character.
+    pub fn set_name(&mut self, name: &str) -> Result<()> {
+        self.name = Some(rule::checked_name(name)?);
         Ok(())
     }
 
@@ -457,13 +475,46 @@ impl Rules {
             CheckedType { number: measured.number, sample_type, has_failed, kept }
         };
         let types = measured.into_iter().map(checked).collect();
-        for allow in self.allow.iter().zip(&used).filter(|(_, used)| !**used).map(|(allow, _)| allow) {
-            warnings.push(format!("{} in the allow-list allowed nothing; remove it or correct it", allow.name()));
-        }
+        let checked_types: Vec<&str> = rules.iter().map(|rule| rule.sample_type.as_str()).collect();
+        warnings.extend(self.allow_warnings(&used, &checked_types));
         (summary.warnings, summary.query.normalize) = (warnings, query.normalize);
         let verdict = rules.iter().map(|r| r.outcome).max().filter(|&o| o != Outcome::Allowed);
-        let check = Check { verdict: verdict.unwrap_or(Outcome::Pass), summary: Arc::new(summary), rules };
+        let name = self.name.clone();
+        let check = Check { name, verdict: verdict.unwrap_or(Outcome::Pass), summary: Arc::new(summary), rules };
         Ok(RunsOfCheck { check, types })
+    }
+
+    /// Returns warnings about entries of the allow-list that allowed nothing. Entries of another check or of another
+    /// sample type get no warning. If the check has a name, entries without one get no warning either, because another
+    /// check may need them.
+    fn allow_warnings(&self, used: &[bool], sample_types: &[&str]) -> Vec<String> {
+        let unused = self.allow.iter().zip(used).filter(|(_, used)| !**used).map(|(allow, _)| allow);
+        let is_of_this_check = |allow: &&Allow| {
+            let has_type = allow.sample_type.as_deref().is_none_or(|name| sample_types.contains(&name));
+            allow.name == self.name && has_type
+        };
+        let mut warnings: Vec<String> = unused
+            .filter(is_of_this_check)
+            .map(|allow| format!("{} in the allow-list allowed nothing; remove it or correct it", allow.name()))
+            .collect();
+        if self.name.is_none()
+            && let Some(name) = self.allow.iter().find_map(|allow| allow.name.as_deref())
+        {
+            warnings.push(format!(
+                "the allow-list has entries of named checks, and this check has no name; pass one, such as --name {}",
+                pprofdiff_profile::advice::word(name)
+            ));
+        }
+        warnings
+    }
+
+    /// Returns the index of the first entry of the allow-list that covers a subject of a rule. The total and groups
+    /// have no frame.
+    fn allowed_by(&self, rule: &CheckRule, sample_type: &str, frame: Option<&str>) -> Option<usize> {
+        self.allow.iter().position(|allow| {
+            let is_here = allow.name.is_none() || allow.name == self.name;
+            is_here && allow.sample_type.as_deref().is_none_or(|name| name == sample_type) && allow.covers(rule, frame)
+        })
     }
 
     /// Returns an error if there is no rule, or if the rules cannot compare these sides.
@@ -588,7 +639,8 @@ impl Rules {
         let (findings, too_small) = self.findings(prepared, used);
         let tests_chance = compared > 0 && !self.policy.strict;
         let only = subjects.kept.first().filter(|_| !is_of_each).map(|(_, sides)| sides);
-        let can_fail = tests_chance && !self.allow.iter().any(|allow| allow.covers(rule, None));
+        let summary = runs.measure().summary();
+        let can_fail = tests_chance && self.allowed_by(rule, &summary.sample_type, None).is_none();
         let power = can_fail.then(|| test.detectable(only)).flatten();
         let mut outcome = findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
         let would_be_missed = || match test.detectable(only) {
@@ -605,7 +657,6 @@ impl Rules {
         if *is_unmatched {
             outcome = Outcome::Unmatched;
         }
-        let summary = runs.measure().summary();
         let [base, new] = &runs.total;
         RuleCheck {
             rule: rule.text.clone(),
@@ -677,7 +728,7 @@ impl Rules {
         let frame = frame.map(|f| runs.frames().label(f));
         let mut reason = None;
         if outcome != Outcome::Pass
-            && let Some(allow) = self.allow.iter().position(|a| a.covers(rule, frame.as_deref()))
+            && let Some(allow) = self.allowed_by(rule, &runs.measure().summary().sample_type, frame.as_deref())
         {
             used[allow] = true;
             outcome = Outcome::Allowed;

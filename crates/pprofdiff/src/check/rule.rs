@@ -176,6 +176,20 @@ pub(super) fn percent(text: &str) -> Result<Decimal> {
     value.ok_or_else(|| Error::query(format!("a floor must be a percentage of the total such as 1%, not {text:?}")))
 }
 
+/// The maximum length of a check's name in bytes.
+const MAX_NAME: usize = 100;
+
+/// Checks the name of a check. It is a part of an id with slashes in SARIF.
+pub(super) fn checked_name(name: &str) -> Result<String> {
+    let is_bad = |c: char| c == '/' || c.is_control();
+    if name.trim().is_empty() || name.len() > MAX_NAME || name.contains(is_bad) {
+        return Err(Error::query(format!(
+            "the name of a check must have 1 to {MAX_NAME} bytes without / and control characters, not {name:?}"
+        )));
+    }
+    Ok(name.trim().to_owned())
+}
+
 /// The contents of `pprofdiff.toml`. Tables other than `check` are read elsewhere.
 #[derive(Deserialize)]
 struct CheckConfig {
@@ -185,6 +199,7 @@ struct CheckConfig {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CheckSettings {
+    name: Option<String>,
     sample_type: Option<String>,
     floor: Option<String>,
     same_code: Option<SameCode>,
@@ -221,6 +236,8 @@ struct RuleTable {
 struct Excuse {
     frame: Option<String>,
     rule: Option<String>,
+    sample_type: Option<String>,
+    name: Option<String>,
     reason: String,
 }
 
@@ -231,6 +248,7 @@ pub(super) fn from_toml(text: &str) -> Result<Rules> {
     rules.sample_type = settings.sample_type;
     rules.floor = settings.floor.as_deref().map(percent).transpose()?;
     rules.same_code = settings.same_code;
+    rules.name = settings.name.as_deref().map(checked_name).transpose()?;
     for entry in settings.rules {
         let table = match entry {
             RuleEntry::Text(fail_on) => RuleTable { fail_on, sample_type: None, floor: None, optional: false },
@@ -242,12 +260,12 @@ pub(super) fn from_toml(text: &str) -> Result<Rules> {
         rule.optional = table.optional;
         rules.rules.push(rule);
     }
-    for Excuse { frame, rule, reason } in settings.allow {
+    for Excuse { frame, rule, sample_type, name, reason } in settings.allow {
         if frame.is_none() && rule.is_none() || reason.trim().is_empty() {
             return Err(Error::query("each entry of the allow-list needs a frame or a rule, and a reason"));
         }
         let frame = frame.map(|re| Ok((compile("the allow-list", &re)?, re))).transpose()?;
-        rules.allow.push(Allow { frame, rule, reason });
+        rules.allow.push(Allow { frame, rule, sample_type, name, reason });
     }
     Ok(rules)
 }
