@@ -305,8 +305,9 @@ fn histories_of_groups_are_ranked_by_their_largest_lasting_change() {
     assert!(text.contains("db ") && !text.contains("api "), "{text}");
     // Each history's largest change is explained, and JSON explains all changes.
     let text = run(&["--explain"]);
-    assert!(text.contains("explain: db: 9: ") && text.contains("explain: api: 5: "), "{text}");
-    assert!(run(&["--explain", "--format", "markdown"]).contains("explain: db: 9: "));
+    // The line names the builds that were compared: the builds before the change, and the builds from it on.
+    assert!(text.contains("explain: db: 4..8 -> 9..13: ") && text.contains("explain: api: 1..4 -> 5..9: "), "{text}");
+    assert!(run(&["--explain", "--format", "markdown"]).contains("explain: db: 4..8 -&gt; 9..13: "));
     let json: Value = serde_json::from_str(&run(&["--explain", "--format", "json"])).unwrap();
     let db = &json["histories"][0];
     assert!(db["largest"]["cause"].as_str().unwrap().contains("work"), "{db}");

@@ -662,6 +662,24 @@ fn a_missing_regex_an_unknown_verb_and_three_files_suggest_a_command() {
     assert!(error_of(&["top", &base, &new, "-n", "3", &base]).contains("a comparison takes two profiles"));
 }
 
+/// The label of a line ends with its file and number, but an expression may end with the function's name.
+#[test]
+fn an_expression_matches_the_function_of_a_line() {
+    let [base, new] = story();
+    for verb in ["peek", "roots"] {
+        for granularity in ["functions", "lines", "addresses"] {
+            for regex in ["names.compare$", "^logmill/names.compare$"] {
+                let args = [verb, regex, &base, &new, "--granularity", granularity];
+                let output = command().args(args).output().unwrap();
+                let text = String::from_utf8(output.stdout).unwrap();
+                assert!(output.status.success() && text.contains("names.compare"), "{args:?}: {text}");
+            }
+        }
+        let args = [verb, "names.go:17$", &base, &new, "--granularity", "lines"];
+        assert!(command().args(args).output().unwrap().status.success(), "{args:?}");
+    }
+}
+
 /// `--with` takes one word per side, and a shell expands a pattern to several.
 #[test]
 fn several_heap_profiles_suggest_a_pattern_per_side() {

@@ -91,6 +91,44 @@ fn the_example_of_a_configuration_checks_cpu_profiles() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// The loop over services writes reports that can be merged, and accepted findings pass.
+#[test]
+#[cfg(unix)]
+fn the_loop_over_services_writes_reports_with_names() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = start(&root, "services");
+    let text = std::fs::read_to_string(root.join("docs/check.md")).unwrap();
+    let block = |section: &str| {
+        let (_, section) = text.split_once(section).unwrap();
+        let (_, block) = section.split_once("```sh\n").unwrap();
+        block.split_once("```").unwrap().0.to_owned()
+    };
+    let folder_of_binary = Path::new(env!("CARGO_BIN_EXE_pprofdiff")).parent().unwrap().display().to_string();
+    let path = format!("{folder_of_binary}:{}", std::env::var("PATH").unwrap());
+    let run = |script: &str| {
+        let mut shell = Command::new("sh");
+        let output = shell.current_dir(&folder).env("PATH", &path).args(["-c", script]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    for (service, new) in [("cart", "main"), ("orders", "branch"), ("users", "main")] {
+        std::fs::create_dir(folder.join(service)).unwrap();
+        std::fs::copy(folder.join("main.pb.gz"), folder.join(service).join("main.pb.gz")).unwrap();
+        std::fs::copy(folder.join(format!("{new}.pb.gz")), folder.join(service).join("branch.pb.gz")).unwrap();
+    }
+    let (code, output) = run(&block("### Several services"));
+    assert_eq!(code, Some(1), "{output}");
+    for (service, verdict) in [("cart", "pass"), ("orders", "fail"), ("users", "pass")] {
+        assert!(output.contains(&format!("\n{service}: {verdict}: ")), "{output}");
+        let report =
+            |ending: &str| std::fs::read_to_string(folder.join(format!("reports/{service}.{ending}"))).unwrap();
+        assert!(report("xml").contains(&format!("<testsuite name=\"{service}\" ")));
+        assert!(report("sarif").contains(&format!("\"id\": \"pprofdiff/{service}/\"")));
+    }
+    let (code, output) = run(&block("### Accept findings"));
+    assert_eq!(code, Some(3), "{output}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// Returns the commands of a page: the lines of its blocks, and code between backticks.
 fn commands(text: &str) -> Vec<String> {
     let mut commands = Vec::new();

@@ -232,8 +232,13 @@ fn a_step_of_the_total_is_stated_if_no_frame_shows_it() {
                 let mean = 3.0 * if build >= 18 && i < 200 { factor } else { 1.0 };
                 let value = (0..12).map(|_| random.below(1000) as f64 / 1000.0).sum::<f64>() - 6.0;
                 let value = (mean + value * mean.sqrt()).round().max(0.0) as i64;
-                let handler = if i < 200 { "serve" } else { "idle" };
-                all.push((vec!["main".to_owned(), handler.to_owned(), format!("f{i:03}")], vec![value]));
+                let callers: &[&str] = match i {
+                    0..200 => &["main", "router", "serve"],
+                    200..220 => &["main", "router"],
+                    _ => &["main", "idle"],
+                };
+                let stack = callers.iter().map(|name| (*name).to_owned()).chain([format!("f{i:03}")]).collect();
+                all.push((stack, vec![value]));
             }
             let all: Vec<(Vec<&str>, Vec<i64>)> = all
                 .iter()
@@ -251,6 +256,8 @@ fn a_step_of_the_total_is_stated_if_no_frame_shows_it() {
     assert!(shifts.rows.is_empty(), "{:?}", shifts.rows);
     assert!(warnings.contains("the total changed lastingly since b18"), "{warnings}");
     assert!(warnings.contains("by cum, serve changed lastingly since b18"), "{warnings}");
+    // The callers changed, too.
+    assert!(warnings.contains(", and 2 other frames; sort by cum"), "{warnings}");
     // By cum, the rows show it.
     assert_eq!(stepped.shifts(Sort::Cum).summary.warnings, [] as [&str; 0]);
     let warnings = &many(1.0).shifts(Sort::Flat).summary.warnings;
@@ -259,6 +266,22 @@ fn a_step_of_the_total_is_stated_if_no_frame_shows_it() {
     let one = |i: usize, build: usize| if i == 3 && build >= 18 { 1.6 } else { 1.0 };
     let shifts = series(history(2, 36, one), Against::Previous).shifts(Sort::Flat);
     assert!(!shifts.rows.is_empty() && shifts.summary.warnings.is_empty(), "{:?}", shifts.summary.warnings);
+}
+
+/// Text has both ends of the interval of each change.
+#[test]
+fn text_shows_both_ends_of_an_interval() {
+    let one = |i: usize, build: usize| if i == 3 && build >= 18 { 1.6 } else { 1.0 };
+    let shifts = series(history(2, 36, one), Against::Previous).shifts(Sort::Flat);
+    let mut text = Vec::new();
+    Table::shifts(&shifts, usize::MAX, &[]).write_text(&mut text, Default::default()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    for shift in &shifts.rows {
+        let [low, high] = shift.interval.map(|end| end.round() as i64);
+        assert!(low < shift.value.delta() && shift.value.delta() < high, "{shift:?}");
+        assert!(text.contains(&format!("  {low:+}..{high:+}  ")), "{low} {high}: {text}");
+    }
+    assert!(!shifts.rows.is_empty());
 }
 
 /// The interval of a step has the model of its q-value. For a function that varies by much between builds, the interval

@@ -77,7 +77,7 @@ fn tables() -> Vec<Table> {
         Table::values_of(&series).head(3),
         Table::steps(&series.steps(Sort::Flat), 3),
         Table::movers(&series.movers(Sort::Flat), 3),
-        Table::shifts(&history().shifts(Sort::Flat), 3, &[Some("a cause".to_owned())]),
+        Table::shifts(&history().shifts(Sort::Flat), 3, &[Some(["a cause", "b1 -> b2"].map(str::to_owned))]),
     ];
     for view in [one, two].map(|diff| diff.measure(&Query::default()).unwrap()) {
         tables.push(Table::top(&view.top(Sort::Flat), 3));

@@ -193,6 +193,7 @@ def check(
     paired: bool = False,
     require_power: bool = False,
     same_code: Literal["warn", "fail", "ignore"] | None = None,
+    name: str | None = None,
     **options: Unpack[ViewAndLoadOptions],
 ) -> Check:
     """Check whether the changes are within limits, for CI.
@@ -210,8 +211,8 @@ def check(
     frame), each=RE (checks each matching frame) or regex=RE (checks the sum of all matching frames). LIMIT is +5%
     or +10MB (growth), 2GB (new value) or 30% (share of the new total). A limit on a time or size needs its unit.
     `config` is a pprofdiff.toml with rules and exceptions. `floor` is the percentage of the total below which
-    frames are ignored; for rules on each frame it defaults to 1. For the other keywords see load() and Views.
-    `sample_type` (a single one) applies to rules that do not name one. `normalize` scales each run of the new side
+    frames are ignored; for rules on each frame it defaults to 1. `name` names the program in the reports, and
+    replaces the name in `config`. For the other keywords see load() and Views. `sample_type` (a single one) applies to rules that do not name one. `normalize` scales each run of the new side
     by a factor, or to the median "total" or "duration" of the base.
 
     Raises PprofError for invalid rules and for an empty new side, and the same errors as diff().
@@ -761,7 +762,8 @@ class Histories:
     def ranking(self) -> list[dict[str, Any]]:
         """The histories as a list of dicts, the largest lasting change first. Keys: the keys of the group, changes (the
         number of lasting changes), and of the largest one name (of the frame), kind, since (the first build with the
-        change), before, after and delta. These are None without a lasting change.
+        change), before, after and delta. These are None without a lasting change of a frame's own cost. The key notes
+        is a list of sentences about lasting changes that own costs do not show: of the total, and of costs with callees.
         """
     @property
     def failed(self) -> list[tuple[str, str]]:

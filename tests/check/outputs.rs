@@ -504,7 +504,8 @@ fn a_name_tells_reports_apart() {
     d.write("new", sampled(&[("a", 3000), ("b", 1000)]));
     d.write("pprofdiff.toml", "[check]\nname = \"orders\"\nrules = [\"total>+5%\"]\n");
     let run = |args: &[&str]| {
-        let out = d.run(&[&["base", "new", "--report", "r.sarif", "--report", "r.xml", "--report", "r.md"], args].concat());
+        let out =
+            d.run(&[&["base", "new", "--report", "r.sarif", "--report", "r.xml", "--report", "r.md"], args].concat());
         assert_eq!(out.status.code(), Some(1), "{}", String::from_utf8_lossy(&out.stderr));
         let sarif: Value = serde_json::from_slice(&std::fs::read(d.0.join("r.sarif")).unwrap()).unwrap();
         let typed: serde_sarif::sarif::Sarif = serde_json::from_value(sarif.clone()).unwrap();
@@ -577,7 +578,10 @@ fn accepted_findings_pass_and_new_findings_fail() {
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("added 2 findings to the allow-list of pprofdiff.toml"), "{text}");
     let file = std::fs::read_to_string(d.0.join("pprofdiff.toml")).unwrap();
-    assert!(file.starts_with("[check] # limits\nrules = [\"flat:any>+20%\"]\n\n[[check.allow]]\nname = 'orders'\n"), "{file}");
+    assert!(
+        file.starts_with("[check] # limits\nrules = [\"flat:any>+20%\"]\n\n[[check.allow]]\nname = 'orders'\n"),
+        "{file}"
+    );
     assert!(file.contains("frame = \"^it's \\\\(a\\\\)$\"\nrule = 'flat:any>+20%'\nsample_type = 'cpu'\n"), "{file}");
     let (code, text) = run(&check);
     assert!(code == 0 && text.contains("(allowed: accepted: 1s -> 3s") && !text.contains("warning"), "{text}");

@@ -137,7 +137,8 @@ pub fn several_heaps(args: &[OsString]) -> Option<String> {
     let args = args.get(2..).filter(|_| args[1] == "explain")?;
     let start = args.iter().position(|arg| arg == "--with")?;
     let words = args[start + 1..].iter().take_while(|arg| !is_option(arg)).count();
-    let is_side = |arg: &OsString| arg.to_str().is_some_and(|arg| arg.starts_with("--base") || arg.starts_with("--new"));
+    let is_side =
+        |arg: &OsString| arg.to_str().is_some_and(|arg| arg.starts_with("--base") || arg.starts_with("--new"));
     let operands_precede = args[..start].first().is_some_and(|arg| !is_option(arg));
     // Without sides before or among the options, the last two words are the sides.
     let heaps = if operands_precede || args.iter().any(is_side) { words } else { words.checked_sub(2)? };

@@ -275,7 +275,7 @@ fn cause_line(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Opt
     let Some(point) = series.largest_change(args.shown.sort(), RUNS) else { return Ok(None) };
     let explanation = series.explain(&point, &inputs.options, &explain::own_runtime(None)?)?;
     let line = explain_line(&explanation).unwrap_or_else(|| INCONCLUSIVE.to_owned());
-    Ok(Some(format!("explain: {}: {line}", sanitize(&series.builds.all[point.build].key))))
+    Ok(Some(format!("explain: {}: {line}", sanitize(&series.compared_builds(&point)))))
 }
 
 /// Returns the builds of a pattern. Refuses a pattern with several varying parts, and shows the possible meanings.

@@ -8,6 +8,7 @@ use pprofdiff_series::fleet::{Fleet, PairCauses};
 use pyo3::prelude::*;
 
 use crate::batch::describe;
+use crate::keywords::in_keywords;
 use crate::profile::{Pickled, pickled};
 use crate::table::{Table, text};
 use crate::within::{head_within, text_within};
@@ -89,10 +90,17 @@ pub struct Ranking {
     json: String,
 }
 
+/// Returns the ranking, with the options in its warnings spelled as keywords.
+fn ranked(fleet: &Fleet, fdr: f64) -> pprofdiff::Result<pprofdiff_series::fleet::Ranking> {
+    let mut ranking = fleet.clone().ranking(fdr)?;
+    ranking.summary = in_keywords(&ranking.summary);
+    Ok(ranking)
+}
+
 impl Ranking {
     fn new(py: Python<'_>, fleet: Fleet, fdr: f64) -> PyResult<Ranking> {
         let made = |e: &Error| error::from_engine(py, e);
-        let ranking = fleet.clone().ranking(fdr).map_err(|e| made(&e))?;
+        let ranking = ranked(&fleet, fdr).map_err(|e| made(&e))?;
         let failed = ranking.failed.iter().map(|failed| (failed.pair.clone(), failed.error.clone())).collect();
         let (changed, pairs) = (ranking.changed, EngineTable::ranked_pairs(&ranking));
         let clusters = EngineTable::shared_causes(&ranking);
@@ -167,7 +175,7 @@ impl Ranking {
         if max_tokens.is_none() {
             return head_within(py, None, &self.text);
         }
-        let ranking = self.fleet.clone().ranking(self.fdr).map_err(|e| error::from_engine(py, &e))?;
+        let ranking = ranked(&self.fleet, self.fdr).map_err(|e| error::from_engine(py, &e))?;
         let report = Report::Ranking(Box::new(ranking));
         text_within(py, max_tokens, None, move |format, budget| report.within(format, budget))
     }
@@ -180,7 +188,7 @@ impl Ranking {
     /// Return the ranking as a self-contained HTML page. Each shared cause and each changed pair
     /// expands to its explanation.
     fn to_html(&self, py: Python<'_>) -> PyResult<String> {
-        let ranking = self.fleet.clone().ranking(self.fdr).map_err(|e| error::from_engine(py, &e))?;
+        let ranking = ranked(&self.fleet, self.fdr).map_err(|e| error::from_engine(py, &e))?;
         let html = REGISTRY.format("html").map_err(|e| error::from_engine(py, &e))?;
         Ok(text(|out| html.write(&Report::Ranking(Box::new(ranking)), out, Style::default())))
     }

@@ -54,7 +54,8 @@ impl Histories {
 impl Histories {
     /// The histories as a list of dicts, the largest lasting change first. Keys: the keys of the group, changes (the
     /// number of lasting changes), and of the largest one name (of the frame), kind, since (the first build with the
-    /// change), before, after and delta. These are None without a lasting change.
+    /// change), before, after and delta. These are None without a lasting change of a frame's own cost. The key notes
+    /// is a list of sentences about lasting changes that own costs do not show: of the total, and of costs with callees.
     #[getter]
     fn ranking<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -72,6 +73,7 @@ impl Histories {
             dict.set_item("before", largest.map(|change| change.value.base))?;
             dict.set_item("after", largest.map(|change| change.value.new))?;
             dict.set_item("delta", largest.map(|change| change.value.delta()))?;
+            dict.set_item("notes", &row.notes)?;
             list.append(dict)?;
         }
         Ok(list)

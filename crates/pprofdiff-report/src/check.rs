@@ -11,8 +11,8 @@ use super::json::{header_of_check, object};
 use super::markdown::{code, escape};
 use super::numbers::{CostFormat, growth_of, least_growth, p_words, share_text};
 use super::text::TextOptions;
-use pprofdiff::check::{ALPHA, Finding, Halves, Outcome, Runs, unmatched_rule};
 use pprofdiff::advice::{exactly, typed};
+use pprofdiff::check::{ALPHA, Finding, Halves, Outcome, Runs, unmatched_rule};
 use pprofdiff::random::HashSet;
 use pprofdiff::sampling::Model;
 use pprofdiff::text::sanitize;
@@ -377,7 +377,8 @@ pub fn accepted_findings(check: &ExplainedCheck) -> (String, usize) {
     for rule in &check.rules {
         for f in rule.findings.iter().filter(|f| f.outcome == Outcome::Fail) {
             let values = FindingValues::from_finding(f, &rule.unit);
-            let (base, new) = (values.value(f.base.median, values.cost.sides), values.value(f.new.median, values.cost.sides));
+            let (base, new) =
+                (values.value(f.base.median, values.cost.sides), values.value(f.new.median, values.cost.sides));
             let reason = format!("accepted: {base} -> {new}  {}", growth(f));
             let frame = f.frame.as_deref().map(|frame| typed(&exactly(frame)));
             let entry = [

@@ -13,7 +13,7 @@ use crate::text::{TextCell, TextOptions, change_cells, grid, heads};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Pair, Result, Sort};
 use pprofdiff_series::histories::{FailedHistory, Histories, RankedHistory};
-use pprofdiff_series::{Builds, FEWEST_BUILDS, Series};
+use pprofdiff_series::{Builds, FEWEST_BUILDS};
 
 /// Several histories, those with the largest lasting change first.
 #[derive(Debug, Clone)]
@@ -47,8 +47,9 @@ pub struct HistoryRow {
     pub largest: Option<LargestChange>,
     /// The number of builds that have values.
     builds: usize,
-    /// The warnings about lasting changes.
-    unseen: Vec<String>,
+    /// Sentences about lasting changes that the table does not show, such as changes of the total and of costs with
+    /// callees.
+    pub notes: Vec<String>,
 }
 
 /// The largest lasting change of a history.
@@ -67,6 +68,8 @@ pub struct LargestChange {
     pub subject: Option<String>,
     /// The cause of the change, if causes were requested.
     pub cause: Option<String>,
+    /// The builds that were compared to find the cause.
+    pub compared: Option<String>,
     /// The cost before and after the change.
     pub value: Pair,
     /// The total of the build before the change.
@@ -82,20 +85,21 @@ impl HistoriesReport {
     pub fn new(
         histories: &Histories,
         limit: usize,
-        answer: impl Fn(&Series) -> Result<Table>,
+        answer: impl Fn(&RankedHistory) -> Result<Table>,
     ) -> Result<HistoriesReport> {
         let row = |history: &RankedHistory| {
-            let table = answer(&history.series)?;
+            let table = answer(history)?;
             // The rows of a table of lasting changes begin with the largest.
-            let cause =
-                if table.is_empty() || table.column("cause").is_none() { "" } else { table.text_of("cause", 0) };
-            let cause = Some(cause).filter(|cause| !cause.is_empty()).map(str::to_owned);
+            let first = |name: &str| Some(table.text_of(name, 0).to_owned()).filter(|text| !text.is_empty());
+            let has_cause = !table.is_empty() && table.column("cause").is_some();
+            let [cause, compared] = if has_cause { ["cause", "compared"].map(first) } else { [None, None] };
             Ok(HistoryRow {
                 values: history.values.clone(),
                 table,
                 changes: history.shifts.rows.len(),
-                largest: largest(history).map(|change| LargestChange { cause, ..change }),
-                unseen: history.shifts.summary.warnings.clone(),
+                largest: largest(history).map(|change| LargestChange { cause, compared, ..change }),
+                // The search appends its sentences to the warnings of the builds.
+                notes: history.shifts.summary.warnings[history.series.summary.warnings.len()..].to_vec(),
                 builds: history.series.builds.loaded().count(),
             })
         };
@@ -122,8 +126,11 @@ impl HistoriesReport {
             0 => String::new(),
             n => format!("; {} could not be loaded", counted(n, "other")),
         };
+        // The table has own costs, and the notes below it name changes of other costs.
+        let others = self.rows.iter().filter(|row| row.largest.is_none() && row.has_other_change()).count();
+        let others = if others > 0 { format!(", and {others} by cost with callees") } else { String::new() };
         format!(
-            "{} of {} by {} changed lastingly{failed}",
+            "{} of {} by {} changed lastingly{others}{failed}",
             self.changed().len(),
             counted(self.rows.len(), "history").replace("historys", "histories"),
             sanitize(&self.keys.join(", "))
@@ -147,8 +154,8 @@ impl HistoriesReport {
             let of_cost = if self.sort == Sort::Flat { " of own cost" } else { "" };
             notes.push(format!("no lasting change{of_cost}: {}", names(&quiet)));
         }
-        for row in &quiet {
-            notes.extend(row.unseen.iter().map(|unseen| format!("{}: {unseen}", row.name())));
+        for row in self.changed().iter().chain(quiet) {
+            notes.extend(row.notes.iter().map(|note| format!("{}: {note}", row.name())));
         }
         if !short.is_empty() {
             let few = names(&short);
@@ -167,6 +174,11 @@ impl HistoryRow {
     fn name(&self) -> String {
         self.values.join("/")
     }
+
+    /// Returns true if a note states a change of the total or of a cost with callees.
+    fn has_other_change(&self) -> bool {
+        self.notes.iter().any(|note| note.contains(" changed lastingly "))
+    }
 }
 
 /// Returns the largest lasting change of a history.
@@ -180,6 +192,7 @@ fn largest(history: &RankedHistory) -> Option<LargestChange> {
         between: shift.between.map(key),
         subject: builds.all.get(shift.build).and_then(|build| build.subject.clone()),
         cause: None,
+        compared: None,
         value: shift.value,
         total: shift.total_before,
     })
@@ -218,7 +231,7 @@ fn legend(report: &HistoriesReport) -> String {
 fn causes(rows: &[HistoryRow]) -> impl Iterator<Item = String> {
     rows.iter().filter_map(|row| {
         let change = row.largest.as_ref()?;
-        Some(format!("explain: {}: {}: {}", row.name(), change.since, change.cause.as_ref()?))
+        Some(format!("explain: {}: {}: {}", row.name(), change.compared.as_ref()?, change.cause.as_ref()?))
     })
 }
 
@@ -284,7 +297,8 @@ pub(crate) fn histories_json(report: &HistoriesReport, out: &mut dyn Write) -> i
         let largest = row.largest.as_ref().map(|change| {
             json!({
                 "name": change.frame, "kind": change.kind, "since": change.since, "earliest": change.between[0],
-                "latest": change.between[1], "subject": change.subject, "cause": change.cause, "before": change.value.base,
+                "latest": change.between[1], "subject": change.subject, "cause": change.cause,
+                "compared": change.compared, "before": change.value.base,
                 "after": change.value.new, "delta": change.value.delta(), "total_before": change.total,
             })
         });
@@ -293,7 +307,7 @@ pub(crate) fn histories_json(report: &HistoriesReport, out: &mut dyn Write) -> i
         object.insert("kind".to_owned(), json!(table.kind.name));
         object.insert("rows_total".to_owned(), json!(table.rows_total));
         object.insert("rows".to_owned(), (0..table.len()).map(|i| row_json(table, i)).collect());
-        json!({"keys": keys(&row.values), "changes": row.changes, "largest": largest, "series": object})
+        json!({"keys": keys(&row.values), "changes": row.changes, "largest": largest, "notes": row.notes, "series": object})
     };
     let failed = |failed: &FailedHistory| json!({"keys": keys(&failed.values), "error": failed.error});
     let sort = if report.sort == Sort::Flat { "flat" } else { "cum" };

@@ -13,7 +13,7 @@ use crate::similar::similar_names;
 use crate::view::{self, MatchTarget, View, ViewContext, ViewInput};
 use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, cancellation};
 use pprofdiff_series::Series;
-use pprofdiff_series::histories::Histories;
+use pprofdiff_series::histories::{Histories, RankedHistory};
 
 /// A query together with the view to compute.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -115,8 +115,8 @@ impl Request {
     /// # Errors
     /// Fails if the view is not a table of many builds, and like [`Series::explain`].
     pub fn answer_histories(&self, histories: &Histories, limit: usize, load: &LoadOptions) -> Result<Report> {
-        let table = |series: &Series| {
-            let report = self.answer_series(series, load)?;
+        let table = |history: &RankedHistory| {
+            let report = self.view.answer_history(history, histories.sort, load)?;
             report
                 .table()
                 .map(Cow::into_owned)

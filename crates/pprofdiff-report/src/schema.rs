@@ -131,7 +131,7 @@ fn histories() -> Value {
             .chain(["before", "after", "delta", "total_before"].map(|name| (name.to_owned(), integer.clone()))),
     );
     change.insert("kind".to_owned(), json!({"enum": ["step", "passed", "drift"]}));
-    for name in ["subject", "cause"] {
+    for name in ["subject", "cause", "compared"] {
         change.insert(name.to_owned(), json!({"type": ["string", "null"]}));
     }
     let names: Vec<&String> = change.keys().collect();
@@ -150,8 +150,9 @@ fn histories() -> Value {
         });
         json!({"type": "array", "items": items})
     };
-    let properties =
-        [("changes", integer), ("largest", change), ("series", series)].map(|(name, value)| (name.to_owned(), value));
+    let notes = json!({"type": "array", "items": {"type": "string"}});
+    let properties = [("changes", integer), ("largest", change), ("notes", notes), ("series", series)]
+        .map(|(name, value)| (name.to_owned(), value));
     json!({
         "keys": {"type": "array", "items": {"type": "string"}}, "sample_type": {"type": "string"},
         "sort": {"enum": ["flat", "cum"]}, "histories": of_history(Map::from_iter(properties)),

@@ -137,6 +137,18 @@ impl Series {
         })
     }
 
+    /// Returns the keys of the builds that a change point compares: `b12..b14 -> b15..b17`.
+    pub fn compared_builds(&self, point: &ChangePoint) -> String {
+        let key = |build: &usize| self.builds.all.get(*build).map_or("", |build| build.key.as_str());
+        let side = |builds: &Vec<usize>| match builds.as_slice() {
+            [] => String::new(),
+            [one] => key(one).to_owned(),
+            [first, .., last] => format!("{}..{}", key(first), key(last)),
+        };
+        let [base, new] = &point.sides;
+        format!("{} -> {}", side(base), side(new))
+    }
+
     /// Loads the profiles of a change point for a comparison. The builds before it are runs of the base, and the builds
     /// from it on are runs of the new side. Profiles are read again from their paths or fetched again, in parallel
     /// inside a rayon pool.

@@ -38,6 +38,7 @@ use pprofdiff::options::Scope;
 use pprofdiff::{Diff, Error, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions};
 use pprofdiff_explain::ExplainOptions;
 use pprofdiff_series::Series;
+use pprofdiff_series::histories::RankedHistory;
 
 /// The descriptor of a view: one row of a table. It states what the view takes, how `-n` limits it, and the forms of
 /// output that show it. Verbs, help, batches, agents and errors ask this row; `refusals` decides from it whether a
@@ -518,6 +519,18 @@ impl View {
             View::Movers { .. } | View::Steps { .. } | View::Shifts { .. } | View::Values { .. } => {
                 Err(self.spec().needs_builds())
             }
+        }
+    }
+
+    /// Computes the answer for a history, whose lasting changes by `sort` are known.
+    pub(crate) fn answer_history(&self, history: &RankedHistory, sort: Sort, load: &LoadOptions) -> Result<Report> {
+        match self {
+            View::Shifts { sort: by, limit, explain } if *by == sort => {
+                let limit = limit.unwrap_or(usize::MAX);
+                let (series, known) = (&history.series, &history.shifts);
+                shifts::answer_known(series, known, limit, explain.as_ref(), load).map(Report::Table)
+            }
+            _ => self.answer_series(&history.series, load),
         }
     }
 

@@ -44,7 +44,7 @@ pub(crate) static SHIFTS: Kind = Kind {
         all.extend(costs.map(|(name, role)| spec(name, role, Holds::Value)));
         all.push(spec("q", Role::Figure, Holds::Ratio));
         all.push(spec("total_before", Role::Total, Holds::Value));
-        all.push(label("cause"));
+        all.extend([label("compared"), label("cause")]);
         all
     },
     text: write_shifts,
@@ -61,13 +61,23 @@ pub(crate) fn answer(
     explain: Option<&ExplainOptions>,
     load: &LoadOptions,
 ) -> Result<Table> {
-    let shifts = series.shifts(sort);
-    let causes = explain.map(|options| causes_of(series, &shifts, limit, load, options));
-    Ok(Table::shifts(&shifts, limit, &causes.transpose()?.unwrap_or_default()))
+    answer_known(series, &series.shifts(sort), limit, explain, load)
 }
 
-/// Returns the cause of each of the first `n` lasting changes, found by comparing the builds before and after each
-/// change. Changes in the same build share one comparison.
+/// Like [`answer`], for lasting changes that are known. The search for them takes time.
+pub(crate) fn answer_known(
+    series: &Series,
+    shifts: &Ranked<Shift>,
+    limit: usize,
+    explain: Option<&ExplainOptions>,
+    load: &LoadOptions,
+) -> Result<Table> {
+    let causes = explain.map(|options| causes_of(series, shifts, limit, load, options));
+    Ok(Table::shifts(shifts, limit, &causes.transpose()?.unwrap_or_default()))
+}
+
+/// Returns the cause of each of the first `n` lasting changes and the builds that were compared to find it, which are
+/// the builds before and after the change. Changes in the same build share one comparison.
 ///
 /// # Errors
 /// Fails like [`Series::explain`], and if measuring the stacks of a cause fails.
@@ -77,7 +87,7 @@ fn causes_of(
     n: usize,
     load: &LoadOptions,
     options: &ExplainOptions,
-) -> Result<Vec<Option<String>>> {
+) -> Result<Vec<Option<[String; 2]>>> {
     let mut causes = vec![None; n.min(shifts.rows.len())];
     for point in series.change_points(shifts, RUNS) {
         let rows: Vec<usize> = point.rows.iter().copied().filter(|&row| row < causes.len()).collect();
@@ -97,6 +107,7 @@ fn causes_of(
                 within.insert(pattern.clone(), deltas(&diff, &focused, shifts.sort)?);
             }
         }
+        let compared = series.compared_builds(&point);
         for row in rows {
             let name = shifts.frames.name(shifts.rows[row].frame);
             let delta = |deltas: &HashMap<String, i64>| deltas.get(&name).copied().unwrap_or(0);
@@ -106,7 +117,7 @@ fn causes_of(
                 // The cause explains the row if its stacks have at least half of the function's change.
                 all != 0 && part.signum() == all.signum() && part.unsigned_abs() >= all.unsigned_abs() / 2
             };
-            causes[row] = Some(cause_of(&explanation, &name, below));
+            causes[row] = Some([cause_of(&explanation, &name, below), compared.clone()]);
         }
     }
     Ok(causes)
@@ -125,8 +136,8 @@ impl Table {
     /// builds that may have introduced it, and for a passed change the first build without it, for a drift the last
     /// build, otherwise missing); before, after, delta, delta_low and delta_high (the means, or for a drift the ends of
     /// the fitted line, and the 95% interval of their difference); q (the false discovery rate); total_before (the
-    /// mean total of the builds before the change); and the cause, if `causes` contains it.
-    pub fn shifts(ranked: &Ranked<Shift>, n: usize, causes: &[Option<String>]) -> Table {
+    /// mean total of the builds before the change); and the compared builds and the cause, if `causes` contains the cause and the builds.
+    pub fn shifts(ranked: &Ranked<Shift>, n: usize, causes: &[Option<[String; 2]>]) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];
         let build_column = |build: fn(&Shift) -> Option<usize>| build_columns(&ranked.builds, rows.iter().map(build));
         let kinds = [ShiftKind::Step, ShiftKind::Passed, ShiftKind::Drift];
@@ -142,7 +153,10 @@ impl Table {
         let end = |i: usize| Data::Value(rows.iter().map(|s| s.interval[i].round() as i64).collect());
         columns.extend([end(0), end(1), Data::Ratio(rows.iter().map(|s| Some(s.q)).collect())]);
         columns.push(Data::Value(rows.iter().map(|s| s.total_before).collect()));
-        columns.push(Data::Text((0..rows.len()).map(|row| causes.get(row).and_then(Option::as_deref)).collect()));
+        columns.extend([1, 0].map(|i| {
+            let text = |row: usize| causes.get(row)?.as_ref().map(|texts| texts[i].as_str());
+            Data::Text((0..rows.len()).map(text).collect())
+        }));
         Table::new(&SHIFTS, &ranked.summary, columns).of_ranked(ranked)
     }
 }
@@ -211,15 +225,12 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
     Ok(())
 }
 
-/// Writes the causes of changes, between `before` and `after`. Rows that changed in the same build often share a cause,
+/// Writes the causes of changes with the compared builds, between `before` and `after`. Rows that changed in the same build often share a cause,
 /// so each cause is written once.
 fn write_causes(table: &Table, out: &mut dyn Write, before: &str, after: &str) -> io::Result<()> {
     let mut printed: HashSet<_> = HashSet::default();
     for row in (0..table.len()).filter(|&row| !table.text_of("cause", row).is_empty()) {
-        let cause = (
-            table.text_of(if table.text_of("kind", row) == "drift" { "until" } else { "since" }, row),
-            table.text_of("cause", row),
-        );
+        let cause = (table.text_of("compared", row), table.text_of("cause", row));
         if printed.insert(cause) {
             let before = if printed.len() == 1 { before } else { "" };
             writeln!(out, "{before}explain: {}: {}", sanitize(cause.0), sanitize(cause.1))?;

@@ -123,7 +123,7 @@ impl Measure {
         let regex = pattern.map(|p| pattern::compile("peek", p)).transpose()?;
         let mut top = self.top(sort);
         if let Some(regex) = regex {
-            top.rows.retain(|row| regex.is_match(self.frames().label(row.frame).as_bytes()));
+            top.rows.retain(|row| self.frames().is_match(&regex, row.frame));
         }
         Ok(self.edges_of(top))
     }

@@ -14,6 +14,7 @@ use std::cmp::Ordering;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::identity::Granularity;
@@ -460,6 +461,13 @@ impl Frames {
     /// Returns the file of the mapped binary, for a frame without a name and without a file.
     pub fn mapping(&self, frame: u32) -> Option<String> {
         some_text(self.text(self.frames[frame as usize].mapping))
+    }
+
+    /// Returns true if an expression of a view matches the frame's label, or the function's name alone: at granularity
+    /// `lines`, the label of `main.parse` ends with its file and line, and `parse$` is meant for the function.
+    pub(crate) fn is_match(&self, regex: &Regex, frame: u32) -> bool {
+        let has_place = matches!(self.granularity, Granularity::Lines | Granularity::Addresses);
+        regex.is_match(self.label(frame).as_bytes()) || has_place && regex.is_match(self.name(frame).as_bytes())
     }
 
     /// Returns the frame on one line in pprof's format: `address name file:line`. If many frames share very long texts,

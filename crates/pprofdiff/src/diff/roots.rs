@@ -21,8 +21,7 @@ impl Measure {
     pub fn roots(&self, regex: &str) -> Result<Stacks> {
         let regex = pattern::compile("roots", regex)?;
         let frames = self.frames();
-        let matches: Vec<bool> =
-            (0..frames.len() as u32).map(|frame| regex.is_match(frames.label(frame).as_bytes())).collect();
+        let matches: Vec<bool> = (0..frames.len() as u32).map(|frame| frames.is_match(&regex, frame)).collect();
         let sums = |base: bool| {
             let mut sums: HashMap<Vec<u32>, i64> = HashMap::default();
             self.for_each_stack(base, |value, stack| {
