@@ -8,12 +8,13 @@ use std::io::{self, Write};
 use crate::check::select_findings;
 use crate::explain::{explain_head, lines_to_cut};
 use crate::format::{Format, text};
-use crate::numbers::counted;
+use crate::numbers::{CostFormat, counted, signed};
 use crate::ranking::{MAX_ROWS, tables};
 use crate::report::Report;
 use crate::shows::Form;
 use crate::style::Style;
 use crate::table::{LimitUnit, Table};
+use crate::text::sample_type;
 use crate::tokens::tokens;
 use pprofdiff::Pair;
 #[cfg(feature = "check")]
@@ -21,6 +22,7 @@ use pprofdiff::check::Finding;
 use pprofdiff::list::Listing;
 use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::shared::short_lists::sort_by_key;
+use pprofdiff::text::sanitize;
 
 /// The smallest budget that users can set, in tokens. The total and the number of omitted rows usually fit in it.
 pub const MIN_BUDGET: usize = 50;
@@ -273,9 +275,13 @@ impl Report {
                         writer.part(&Report::Table(table.head(more + 1)), style, left, "frame")
                     }
                 };
-                ReportParts { parts: edges + nodes.saturating_sub(1), worth: 1, text: Box::new(text) }
+                let cut = ReportParts { parts: edges + nodes.saturating_sub(1), worth: 1, text: Box::new(text) };
+                with_first_line(writer, table, table.head(1).len(), "edge", cut)
             }
-            Report::Table(table) => rows(writer, Cow::Borrowed(table)),
+            Report::Table(table) => {
+                let left = table.rows_total.saturating_sub(1);
+                with_first_line(writer, table, left, table.kind.row, rows(writer, Cow::Borrowed(table)))
+            }
             // Text shows traces as stacks of lines, and Markdown as rows.
             Report::Stacks(stacks, max_rows) => rows(writer, Cow::Owned(Table::stacks(stacks, *max_rows))),
             Report::Traces(table) if !is_text => rows(writer, Cow::Borrowed(table)),
@@ -403,6 +409,66 @@ impl Writer<'_> {
     fn part(self, report: &Report, style: Style, left: usize, noun: &str) -> io::Result<String> {
         Ok(self.text(report, style)? + &self.left_out(left, noun))
     }
+}
+
+/// Adds a step before the first row of a table: one line with the row's frame and its cost. Lines about the query and
+/// warnings come with the first row of the table, and until then only their number is given. `left` is the number of
+/// parts, called `noun`, that the line does not show.
+fn with_first_line<'a>(
+    writer: Writer<'a>,
+    table: &'a Table,
+    left: usize,
+    noun: &'static str,
+    cut: ReportParts<'a>,
+) -> ReportParts<'a> {
+    let is_one_text = writer.format.form == Form::Text && table.beside.is_empty() && table.builds.is_none();
+    let Some(line) = first_line(table).filter(|_| is_one_text && cut.parts > 0) else { return cut };
+    let warnings = match table.summary.warnings.len() {
+        0 => String::new(),
+        n => format!(" and {}", counted(n, "warning")),
+    };
+    let text = move |parts: usize, style: Style| {
+        let (line, left) = match parts {
+            0 => ("", if noun == "edge" { left } else { left + 1 }),
+            1 => (line.as_str(), left),
+            _ => return (cut.text)(parts - 1, style),
+        };
+        let mut out = Vec::new();
+        sample_type(&mut out, &table.summary)?;
+        let total = String::from_utf8_lossy(&out).into_owned();
+        let more = match (left, warnings.is_empty()) {
+            (0, true) => String::new(),
+            (left, _) => format!("{}{warnings} more: {}\n", counted(left, noun), writer.advice),
+        };
+        Ok(format!("{total}{line}{more}"))
+    };
+    ReportParts { parts: cut.parts + 1, worth: cut.worth + 1, text: Box::new(text) }
+}
+
+/// Returns the frame and the cost of the first row, or of the first node of callers and callees, as one line:
+/// `main.parse: 20ms -> 440ms  +420ms`.
+fn first_line(table: &Table) -> Option<String> {
+    let (label, cost, pair) = match table.kind.limit_unit {
+        LimitUnit::Nodes => {
+            let number = *table.nodes.shown.first()? as usize;
+            let pair = table.nodes.all.get(number)?.cum;
+            let cost = CostFormat::new(&table.summary, std::iter::once(pair));
+            (table.nodes.labels.get(number)?.to_owned(), cost, pair)
+        }
+        _ => {
+            let costs = table.lead_costs().into_iter().next().filter(|_| !table.is_empty())?;
+            let pair = costs.pair(0);
+            (table.label(0).to_owned(), CostFormat::new(&table.summary, std::iter::once(pair)), pair)
+        }
+    };
+    let value = match table.summary.base {
+        Some(_) => {
+            let [base, new] = [pair.base, pair.new].map(|value| cost.sides.format(value));
+            format!("{base} -> {new}  {}", signed(pair.delta(), cost.delta))
+        }
+        None => cost.sides.format(pair.new),
+    };
+    Some(format!("{}: {value}\n", sanitize(&label)))
 }
 
 /// Prepares a table for truncation by rows.

@@ -220,3 +220,30 @@ fn data_refuses_a_budget() {
         }
     }
 }
+
+/// The first row of a table needs its head, which is long. Before them comes one line with the row's frame and cost.
+#[test]
+fn the_first_row_comes_before_warnings_and_the_head_of_a_table() {
+    let mut numbers = RandomNumbers(7);
+    let sides = [("base", false), ("new", true)].map(|(name, is_new)| numbers.profile(name, 3, is_new));
+    let [base, new] = sides;
+    let diff = Diff::between(base, new).unwrap();
+    let text = Registry::standard();
+    let text = text.format("text").unwrap();
+    let peeked = |regex: &str| View::Peek { regex: regex.to_owned(), sort: Sort::Cum, limit: None };
+    for view in [View::Top { sort: Sort::Flat, limit: None, significant: false }, peeked(".")] {
+        let registry = Registry::standard();
+        let request = Request { query: Query::default(), view }.for_format(text, &registry).unwrap();
+        let Report::Table(mut table) = request.answer(&diff).unwrap() else { panic!("no table") };
+        std::sync::Arc::make_mut(&mut table.summary).warnings = vec!["a warning".repeat(20), "another".to_owned()];
+        let report = Report::Table(table);
+        let answers: Vec<String> = budgets().map(|budget| report.text_within(budget, &[]).unwrap()).collect();
+        let with_line = answers.iter().find(|text| text.lines().count() == 3).unwrap();
+        let lines: Vec<&str> = with_line.lines().collect();
+        assert!(lines[1].contains(": ") && lines[1].contains(" -> ") && !lines[1].contains("warning"), "{with_line}");
+        assert!(lines[2].contains(" and 2 warnings more: ask with a larger budget"), "{with_line}");
+        // The warnings come with the rows.
+        let first_with_head = answers.iter().find(|text| text.contains("base  ")).unwrap();
+        assert!(first_with_head.contains("warning: another\n"), "{first_with_head}");
+    }
+}
