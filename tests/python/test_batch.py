@@ -638,3 +638,10 @@ def test_a_ranking_has_the_default_type_of_most_pairs(tmp_path: Path):
     ranking = pprofdiff.batch(pairs).ranking()
     assert ranking.failed == [("a", "a: it lacks the sample type inuse; it has lock")]
     assert "the sample type is inuse, the default of 2 of 3 pairs; 1 pair lacks it" in ranking.to_text()
+
+
+def test_options_of_views_name_the_call_that_takes_them():
+    with pytest.raises(TypeError, match=r"\.ranking\(sample_type=\.\.\.\) or \.tables\(sample_type=\.\.\.\)"):
+        pprofdiff.batch([], sample_type="cpu")
+    with pytest.raises(TypeError, match='unknown option "sample_typ"'):
+        pprofdiff.batch([], sample_typ="cpu")

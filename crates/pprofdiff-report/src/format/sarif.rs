@@ -147,8 +147,8 @@ fn uri(path: &str) -> String {
     let escape = |path: &str| -> String {
         path.bytes().map(|b| if is_plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
     };
-    let is_scheme = |text: &&str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
-    if let Some((scheme, rest)) = path.split_once("://").filter(|(scheme, _)| is_scheme(&scheme)) {
+    let is_scheme = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
+    if let Some((scheme, rest)) = path.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
         return format!("{scheme}://{}", escape(rest));
     }
     match path.as_bytes() {
