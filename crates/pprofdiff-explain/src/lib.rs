@@ -16,7 +16,7 @@
 //! 7. **Account**: `account` gives each stack to one cause, the rules of causes change the findings, `selfcheck` compares
 //!    them with a plain table, and the parts add up.
 //! 8. **Answer**: `agreement` counts the evidence for equal work, `naming` turns numbers into names, and `stages` decides
-//!    the verdict (`answer`). `counted` adds counted calls, `code` compares the instructions of both builds. `chance` tests single frames of views, and
+//!    the verdict (`answer`). `place` adds source lines, `counted` adds counted calls, `code` compares the instructions of both builds. `chance` tests single frames of views, and
 //!    `statements` what sentences may say.
 //!
 //! All numbers that statements depend on are in `thresholds`.
@@ -41,6 +41,7 @@ mod commits;
 mod counted;
 mod evidence;
 mod naming;
+mod place;
 mod related;
 mod rules;
 mod search;
@@ -57,9 +58,9 @@ mod wrapped;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{
-    Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, CountedCalls, Evidence, Explanation, Extent,
-    KnownRuntime, MoveKind, Moved, NearestCandidate, NoiseEstimate, ProgramShare, Rewrite, ScaleRule, Verdict,
-    WorkScale,
+    Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, CountedCalls, CountedWork, Evidence, Explanation,
+    Extent, KnownRuntime, MoveKind, Moved, NearestCandidate, NoiseEstimate, PlaceOf, ProgramShare, Rewrite, ScaleRule,
+    Verdict, WorkScale,
 };
 pub use commits::{RankedCommit, RankedCommits, Reach};
 use evidence::names::FrameTexts;
@@ -249,6 +250,7 @@ pub fn explain(diff: &Diff, query: &Query, beside: &[String], options: &ExplainO
         Arc::make_mut(&mut explanation.summary).warnings.splice(0..0, diff.type_to_explain().1);
     }
     explanation.also.extend(also);
+    place::add_places(&selection, &diff.sample_types(), &mut explanation)?;
     code::add_code_changes(diff, query, &mut explanation)?;
     counted::add_counted_calls(diff, query, options.noise_runs, &mut explanation)?;
     explain_heap(query, options, &mut explanation)?;

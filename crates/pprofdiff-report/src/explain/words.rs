@@ -7,8 +7,8 @@ use crate::numbers::{counted, figure as factor, least_growth, p_words};
 use pprofdiff::list::CodeChange;
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff_explain::{
-    Cause, CauseKind, CausePart, Explanation, HeldState, MainFactor, MoveKind, Moved, NearestCandidate, ProgramShare,
-    Quantity, Remainder, Rewrite, ScaleRule, Verdict,
+    Cause, CauseKind, CausePart, Explanation, HeldState, MainFactor, MoveKind, Moved, NearestCandidate, PlaceOf,
+    ProgramShare, Quantity, Remainder, Rewrite, ScaleRule, Verdict,
 };
 
 /// Minimum change of the cost of a counted call that a sentence states; smaller changes would be rounded to zero.
@@ -26,6 +26,13 @@ pub(super) fn is_replaced(cause: &Cause) -> bool {
     let kinds: Vec<CauseKind> = cause.parts.iter().map(|part| part.kind).collect();
     let is_called = |part: &CausePart| part.caller.is_some() && part.caller == cause.function;
     kinds == [CauseKind::Added, CauseKind::Removed] && cause.parts.iter().all(is_called)
+}
+
+/// Returns true if the parts of the cause are its function's own cost and callees of the function.
+fn is_own_with_callees(cause: &Cause) -> bool {
+    let [itself, callees @ ..] = cause.parts.as_slice() else { return false };
+    let is_callee = |part: &CausePart| part.caller.is_some() && part.caller == cause.function;
+    itself.kind == CauseKind::Own && itself.function == cause.function && callees.iter().all(is_callee)
 }
 
 /// Returns true if callees of the cause's function have most of its change, and not more than it.
@@ -119,9 +126,31 @@ pub(super) struct TextLine {
 pub(super) struct ExplanationText<'a> {
     pub e: &'a Explanation,
     pub markup: Markup,
+    /// True to write source files with their folders.
+    pub has_folders: bool,
+}
+
+impl<'a> ExplanationText<'a> {
+    pub(super) fn new(e: &'a Explanation, markup: Markup) -> ExplanationText<'a> {
+        ExplanationText { e, markup, has_folders: false }
+    }
 }
 
 impl ExplanationText<'_> {
+    /// Formats the name of the function that contains the cause's source line, followed by the line:
+    /// `main.FindLoops (loops.go:212)`. Other functions, and script functions whose names contain the line, get their name
+    /// only.
+    fn placed(&self, cause: &Cause, of: PlaceOf, function: &str) -> String {
+        let name = self.markup.name(function);
+        match &cause.place {
+            Some(place) if cause.place_of() == of && !function.contains(&place.short()) => {
+                let line = if self.has_folders { format!("{}:{}", place.file, place.line) } else { place.short() };
+                format!("{name} ({})", self.markup.words(&line))
+            }
+            _ => name,
+        }
+    }
+
     pub(super) fn total(&self, value: f64) -> String {
         self.markup.amount(&units::show_real(value, &self.e.summary.unit))
     }
@@ -156,7 +185,8 @@ impl ExplanationText<'_> {
     /// one call replaced another, the sentence contains the amounts of both calls.
     fn sentence(&self, cause: &Cause) -> String {
         let up = cause.delta >= 0.0;
-        let function = cause.function.as_deref().map_or_else(|| "everything".to_owned(), |f| self.markup.name(f));
+        let function = cause.function.as_deref();
+        let function = function.map_or_else(|| "everything".to_owned(), |f| self.placed(cause, PlaceOf::Function, f));
         let more = if up { "more" } else { "less" };
         let costs = match self.verb(cause) {
             "allocates" | "holds" | "has" => self.verb_more(cause, more),
@@ -173,7 +203,7 @@ impl ExplanationText<'_> {
             };
         }
         if let Some((wrapped, caller)) = cause.wraps.as_deref().zip(cause.caller.as_deref()) {
-            let (wrapped, caller) = (self.markup.name(wrapped), self.markup.name(caller));
+            let (wrapped, caller) = (self.markup.name(wrapped), self.placed(cause, PlaceOf::Caller, caller));
             let now = if up { "now" } else { "no longer" };
             return format!("{caller} {now} calls {wrapped} through {function}; cost of {function} besides {wrapped}");
         }
@@ -185,7 +215,17 @@ impl ExplanationText<'_> {
             let values = [came, went].map(|part| self.amount(part.delta));
             return format!("{function} calls {came_to} ({}) instead of {went_to} ({})", values[0], values[1]);
         }
-        match (cause.kind, cause.caller.as_deref().map(|f| self.markup.name(f))) {
+        match (cause.kind, cause.caller.as_deref().map(|f| self.placed(cause, PlaceOf::Caller, f))) {
+            // The plain table shows the function's own cost without the functions of the runtime.
+            (CauseKind::Own, caller) if is_own_with_callees(cause) && !self.e.is_delay(cause) => {
+                let callees: Vec<&str> = cause.parts[1..].iter().filter_map(|part| part.function.as_deref()).collect();
+                let callees = match callees.as_slice() {
+                    [callee] => self.markup.name(callee),
+                    _ => "its callees".to_owned(),
+                };
+                let caller = caller.map_or_else(String::new, |caller| format!(", called by {caller}"));
+                format!("{function} itself, with {callees}, {costs}{caller}")
+            }
             // A wait for a lock costs the time of other holders, not of this function's own work.
             (CauseKind::Own, _) if self.e.is_delay(cause) => {
                 format!("waits at {function} cost {more}")
@@ -290,7 +330,7 @@ impl ExplanationText<'_> {
             [] => return String::new(),
             [first, ..] if cause.caller.as_ref() == Some(&first.function) => return String::new(),
             more => match cause.main_program() {
-                Some(first) => return format!(", for {}", self.markup.name(&first.function)),
+                Some(first) => return format!(", for {}", self.placed(cause, PlaceOf::Program, &first.function)),
                 None => &more[..more.len().min(MAX_PARTS)],
             },
         };
@@ -351,11 +391,15 @@ impl ExplanationText<'_> {
         format!("{}{}: {change}{times}{split}{garbage}{code}", self.sentence(cause), self.program(cause))
     }
 
+    fn calls_in_words(&self, calls: f64) -> String {
+        self.markup.amount(&units::show_real(calls, "count"))
+    }
+
     /// Describes the counted calls of a cause: `. Called 5.0 times as often (30000 -> 150000), each 3.0% cheaper`. Empty if
     /// calls were not counted.
     fn counted_calls(&self, cause: &Cause) -> String {
         let Some(calls) = &cause.calls else { return String::new() };
-        let calls_of = |n: f64| self.markup.amount(&units::show_real(n, "count"));
+        let calls_of = |n: f64| self.calls_in_words(n);
         let work = if self.e.scale.is_equal() { "" } else { ", for the same work" };
         let each = match calls.unit_factor {
             Some(unit) if (unit - 1.0).abs() < MIN_SHOWN_CHANGE => ", each at the same cost".to_owned(),
@@ -664,6 +708,19 @@ impl ExplanationText<'_> {
                 format!("The amount of work is unknown and assumed to be {assumed}{agree}. {OPS}.")
             }
             ScaleRule::Level => format!("{} is compared as measured, without scaling.", self.state()),
+            ScaleRule::Counted => {
+                let Some(calls) = &scale.calls else { return String::new() };
+                let (function, [base, new]) =
+                    (self.markup.name(&calls.function), [calls.base, calls.new].map(|n| self.calls_in_words(n)));
+                match scale.is_equal() {
+                    true => format!("Both sides did the same amount of work: {function} was called {new} times."),
+                    false => format!(
+                        "The new side did {times} times as much work: {function} was called {base} {} {new} times.\
+                         {unchanged}",
+                        self.markup.arrow()
+                    ),
+                }
+            }
             ScaleRule::Given if scale.is_equal() && self.e.counts_each_event() => {
                 format!("Both sides did the same number of operations{agree}.")
             }
