@@ -50,7 +50,10 @@ fn explanations_are_a_few_lines_of_text_or_json() {
     }
     assert!(n_causes > 5, "only {n_causes} causes");
     let (_, text, _) = run(&["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]);
-    assert!(text.contains("1. logmill/names.compare (names.go:19) now calls logmill/names.canonical: +1.39s (+73%)."), "{text}");
+    assert!(
+        text.contains("1. logmill/names.compare (names.go:19) now calls logmill/names.canonical: +1.39s (+73%)."),
+        "{text}"
+    );
     let (_, text, _) = run(&["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz"]);
     assert!(text.contains("3.00 times as much work: its number of operations differs"), "{text}");
     let (_, text, _) = run(&["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz", "--ops", "1000,3000"]);
@@ -194,7 +197,10 @@ fn a_line_budget_keeps_the_most_important_lines() {
 fn explanations_are_written_as_markdown_and_tables() {
     let args = |format| ["explain", STORY[0], STORY[1], "--format", format];
     let (_, markdown, _) = command(&args("markdown"));
-    assert!(markdown.starts_with("**cpu**: 1.90s → 2.93s\n\n1. `logmill/names.compare` (names.go:19) now calls"), "{markdown}");
+    assert!(
+        markdown.starts_with("**cpu**: 1.90s → 2.93s\n\n1. `logmill/names.compare` (names.go:19) now calls"),
+        "{markdown}"
+    );
     let (_, csv, _) = command(&args("csv"));
     let mut lines = csv.lines();
     assert_eq!(lines.next(), Some("function,caller,callee,label,kind,base,new,delta,factor,score"));

@@ -90,6 +90,24 @@ pub struct WorkScale {
     /// The calls that count the work, for [`ScaleRule::Counted`]. `None` for other rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<CountedWork>,
+    /// The amount of work that another sample type of the same runs shows, if it differs, and one of both is more than an
+    /// assumption. Neither is certain then. Only for heap profiles of the same runs
+    /// ([`ExplainOptions::heap`](super::ExplainOptions::heap)) and the sample type next to them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disputed: Option<DisputedWork>,
+}
+
+/// Another amount of work, as another sample type of the same runs shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct DisputedWork {
+    /// The other sample type.
+    pub sample_type: String,
+    /// Its [`WorkScale::factor`].
+    pub factor: f64,
+    /// Its [`WorkScale::rule`].
+    pub rule: ScaleRule,
 }
 
 /// The calls of a function that count the work of a run: its callers were called once, and it has most of the cost.
@@ -589,6 +607,10 @@ pub struct Explanation {
     /// The compared profiles and their totals, after filters and without A/A runs.
     #[serde(skip)]
     pub summary: Arc<Summary>,
+    /// The sample type, in a check whose rule is about another one: allocations explain why memory in use grew. `None` in
+    /// all other explanations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample_type: Option<String>,
     /// The folder that the user named instead of files, for commands in the output. `None` if the user named files, or
     /// if the folder also contains other runs.
     #[serde(skip)]

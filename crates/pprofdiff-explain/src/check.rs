@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Cause, ExplainOptions, Explanation, MoveKind, Moved, explain, moves};
 use pprofdiff::check::{Check, FailedRule, Finding, Outcome, RuleCheck, Rules, RunsOfCheck};
+use pprofdiff::shared::{ALLOCATED, is_level};
 use pprofdiff::{Diff, Matching, Normalize, Query, Result};
 
 /// A check whose failed rules have their causes.
@@ -51,14 +52,30 @@ pub fn check(rules: &Rules, options: &ExplainOptions, diff: &Diff, query: &Query
         }
         let runs = checked.runs(diff, query, &moves)?;
         if has_failed {
+            let mut allocations = None;
             for (number, failed) in rules.failed_rules(&check, &runs) {
                 causes[number] = concerning(&all, &failed);
+                // Memory in use is compared without noise of its own, so its causes may be unknown. Functions that now
+                // allocate more, and whose memory in use grew, explain it.
+                if causes[number].is_none() && is_level(&sample_type) {
+                    let explained = || explained_allocations(diff, query, options);
+                    let allocations = allocations.get_or_insert_with(explained).as_ref();
+                    causes[number] = allocations.and_then(|allocations| concerning(allocations, &failed));
+                }
             }
         } else if let Some(first) = check.rules.iter().position(|rule| rule.sample_type == sample_type) {
             causes[first] = Some(all.into());
         }
     }
     Ok(check.with_causes(causes))
+}
+
+/// Explains the allocations, if the profiles record them.
+fn explained_allocations(diff: &Diff, query: &Query, options: &ExplainOptions) -> Option<Explanation> {
+    diff.sample_types().iter().find(|(kind, _)| kind == ALLOCATED)?;
+    let of_type = query.clone().with_normalize(Normalize::None).with_sample_type(ALLOCATED);
+    let explained = explain(diff, &of_type, &[], options).ok()?;
+    Some(Explanation { sample_type: Some(ALLOCATED.to_owned()), ..explained })
 }
 
 /// Returns a hint if functions fail because the new side has them under another name. They cannot be compared under

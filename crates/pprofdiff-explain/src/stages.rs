@@ -696,10 +696,11 @@ pub(super) fn answer(
     let NamedCauses { causes, suspects, candidate } = named;
     Explanation {
         summary: Arc::new(summary),
+        sample_type: None,
         folder: sides.diff.folder().map(str::to_owned),
         total: (sides.per_run(0, all[0]), sides.per_run(1, all[1])),
         verdict,
-        scale: WorkScale { factor, rule, agree: search.agree, of: search.n_telling, calls: None },
+        scale: WorkScale { factor, rule, agree: search.agree, of: search.n_telling, calls: None, disputed: None },
         account,
         causes,
         rewrite: common.rewrite,

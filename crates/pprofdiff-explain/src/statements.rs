@@ -123,6 +123,17 @@ impl Explanation {
         self.account.by_chance || self.causes.is_empty() && self.may_total_be_chance()
     }
 
+    /// Returns true if runs of equal builds may differ by as much as the remainder, although it exceeds sampling error.
+    pub fn may_runs_differ_as_much(&self) -> bool {
+        self.is_rest_chance() && !self.is_exact()
+    }
+
+    /// Returns true if the totals differ, but no cause is known and the rules of `explain` do not count the total as
+    /// certainly changed.
+    pub fn differs_only_in_total(&self) -> bool {
+        self.verdict == Verdict::Inconclusive && self.account.p.is_some() && !self.may_total_be_chance()
+    }
+
     /// Returns true if the totals may differ only by chance.
     fn may_total_be_chance(&self) -> bool {
         self.account.p.is_some_and(|p| p > MIN_P_OF_TOTAL_BY_CHANCE)

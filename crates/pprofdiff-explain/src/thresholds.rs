@@ -553,6 +553,9 @@ pub(super) const MIN_PART_OF_ENTRIES: f64 = 0.6667;
 /// Maximum difference of the ratios of calls that agree.
 /// Unit: fraction of the ratio. Source: judgment.
 pub(super) const MAX_DIFFERENCE_OF_CALLS: f64 = 0.005;
+/// Minimum difference of the amounts of work that two sample types of the same runs show, for neither to be certain.
+/// Unit: natural logarithm. Source: judgment (a fifth).
+pub(super) const MIN_DISPUTED_LOG_OF_WORK: f64 = 0.2;
 /// Minimum cost of garbage collection, scheduling and locks below a cause, for the cause's command to ignore them.
 /// Unit: fraction of the cause's cost on both sides. Source: formula: amounts have three digits.
 pub(super) const MIN_PART_IGNORED: f64 = 0.002;

@@ -206,7 +206,9 @@ fn paragraph_markdown(head: &str, lines: Vec<TextLine>) -> String {
 #[cfg(feature = "check")]
 fn causes(words: &ExplanationText<'_>) -> Vec<String> {
     let commit = |cause: &Cause| cause.commits.as_ref().map_or_else(String::new, |c| format!("; {}", words.commits(c)));
-    words.e.causes.iter().take(MAX_CAUSES).map(|cause| words.cause(cause) + &commit(cause)).collect()
+    // The causes of another sample type than the rule's.
+    let of = words.e.sample_type.as_ref().map_or_else(String::new, |kind| format!("{}: ", words.markup.words(kind)));
+    words.e.causes.iter().take(MAX_CAUSES).map(|cause| format!("{of}{}{}", words.cause(cause), commit(cause))).collect()
 }
 
 /// Returns one line for each of the first [`MAX_CAUSES`] causes as text.

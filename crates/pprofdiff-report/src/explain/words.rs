@@ -472,7 +472,8 @@ impl ExplanationText<'_> {
         };
         // The total is 0 if the other side has all of the cost; then a percentage makes no sense.
         let total = if m.how == MoveKind::Outlined { self.e.total.1 } else { self.e.total.0 };
-        let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
+        let side = if m.how == MoveKind::Outlined { "new total" } else { "base's total" };
+        let size = if total > 0.0 { format!(": {} of the {side}", percent(m.delta / total)) } else { String::new() };
         match (m.how, m.cost) {
             (MoveKind::Renamed, Some((base, new))) => {
                 let (base, new) = (self.total(base), self.total(new));
@@ -496,13 +497,18 @@ impl ExplanationText<'_> {
             // The other function is unknown, because cost moved from or to several functions. The common caller
             // (`inside`) stands in its place, so the sentence names one function and this caller.
             (MoveKind::Shift, _) if m.inside.as_ref() == Some(&m.from) => {
-                format!("{function} costs more{inside}{size}{sum}")
+                format!("{function} {}{inside}{size}{sum}", self.costs("more"))
             }
             (MoveKind::Shift, _) if m.inside.as_ref() == Some(&m.function) => {
-                format!("{from} costs less{inside}{size}{sum}")
+                format!("{from} {}{inside}{size}{sum}", self.costs("less"))
             }
             (how, _) => format!("the cost of {from} is now in {function} ({}){inside}{size}{sum}", how.name()),
         }
+    }
+
+    /// Returns the verb of a function whose cost moved: `costs more`, or for a state such as goroutines `has more`.
+    fn costs(&self, more: &str) -> String {
+        if self.e.is_spent() { format!("costs {more}") } else { format!("has {more}") }
     }
 
     /// Formats the own costs of a caller and the functions that are parts of it together, on both sides.
@@ -625,6 +631,18 @@ impl ExplanationText<'_> {
                     factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE)),
                     self.candidate()
                 ),
+                None if e.differs_only_in_total() => {
+                    let p = e.account.p.map_or_else(String::new, p_words);
+                    let runs = match e.noise.runs {
+                        (1, 1) => "one run per side".to_owned(),
+                        (base, new) => format!("{base} + {new} runs"),
+                    };
+                    format!(
+                        "These samples are inconclusive: the total differs ({p}), but no frame can be told from noise \
+                         with {runs}.{limit}{}",
+                        self.candidate()
+                    )
+                }
                 None => format!("These samples are inconclusive.{limit}{}", self.candidate()),
             }),
         }
@@ -676,6 +694,23 @@ impl ExplanationText<'_> {
         // `frames` counts the functions with enough events to estimate a factor. Without any, omit "0 of 0 frames
         // agree".
         let agree = if frames == 0 { String::new() } else { format!(" ({agree} of {frames} frames agree)") };
+        if let Some(other) = &scale.disputed {
+            let own = match scale.is_equal() {
+                true => "equal work on both sides".to_owned(),
+                false => format!("{times} times as much work"),
+            };
+            let how = if scale.rule == ScaleRule::Unknown { "assumed here" } else { "shown here" };
+            let other_how = if other.rule == ScaleRule::Unknown { "is compared at" } else { "shows" };
+            let kind = self.markup.words(&other.sample_type);
+            let other_times = match (other.factor - 1.0).abs() < 0.005 {
+                true => "equal work".to_owned(),
+                false => format!("{} times as much", factor(other.factor)),
+            };
+            return format!(
+                "The amount of work is not certain: {own} is {how}{agree}, but {kind} {other_how} \
+                 {other_times}. {OPS} to tell which."
+            );
+        }
         match scale.rule {
             ScaleRule::Same => format!("Both sides did the same amount of work{agree}."),
             ScaleRule::Agree if self.e.is_work_within_runs() => {
@@ -749,7 +784,8 @@ impl ExplanationText<'_> {
         }
         let mut listed = Vec::new();
         if account.is_listed(account.work) {
-            listed.push(format!("{} times the work explains {}", factor(e.scale.factor), self.amount(account.work)));
+            let explains = if e.scale.disputed.is_some() { "would explain" } else { "explains" };
+            listed.push(format!("{} times the work {explains} {}", factor(e.scale.factor), self.amount(account.work)));
         }
         match e.causes.as_slice() {
             [] => {}
@@ -768,7 +804,11 @@ impl ExplanationText<'_> {
         // programs, so omit it.
         // Runs of counts show their noise, and a p-value of counts that all runs repeat says nothing.
         let has_p = !self.e.is_exact() && !self.e.counts_each_event();
-        let p = account.p.filter(|_| has_p).map_or_else(String::new, |p| format!(", {}", p_words(p)));
+        let p = account.p.filter(|_| has_p).map_or_else(String::new, |p| {
+            // The user's or the counted number of operations divides the totals.
+            let of_operations = matches!(e.scale.rule, ScaleRule::Given | ScaleRule::Counted) && !e.scale.is_equal();
+            format!(", {}{}", p_words(p), if of_operations { " per operation" } else { "" })
+        });
         let total = format!("Total {} ({ratio}{p})", self.amount(account.delta)).replace(" ()", "").replace("(, ", "(");
         let listed = if listed.is_empty() { String::new() } else { format!(": {}", listed.join("; ")) };
         Some(format!("{total}{listed}. {}", self.remainder(account.is_listed(account.rest), !listed.is_empty())))
@@ -788,6 +828,9 @@ impl ExplanationText<'_> {
             Remainder::Unknown => format!("{remainder} may be noise: the number of samples is unknown."),
             Remainder::Unexplained if self.e.is_work_within_runs() => {
                 format!("{remainder} has no known cause; runs of one side differ as much.")
+            }
+            Remainder::Unexplained if self.e.may_runs_differ_as_much() => {
+                format!("{remainder} has no known cause; runs of equal builds may differ as much.")
             }
             Remainder::Unexplained => format!("{remainder} has no known cause."),
             Remainder::Noise => format!("{remainder} is within noise."),
