@@ -24,7 +24,7 @@ import pprofdiff
 diff = pprofdiff.diff("base.pb.gz", "new.pb.gz")
 print(diff.top(5))
 print(diff.explain())
-assert "names.compare now calls" in str(diff.explain())
+assert "now calls logmill/names.canonical" in str(diff.explain())
 assert "<svg" in diff._repr_html_()
 assert pickle.loads(pickle.dumps(diff)).top().to_dicts() == diff.top().to_dicts()
 # Pyodide has no threads, so the calling thread loads the pairs.

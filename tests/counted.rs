@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pprofdiff::{Diff, Normalize, Profile, Query, Sort};
-use pprofdiff_explain::{Cause, CauseKind, ExplainOptions, Explanation, Verdict, explain};
+use pprofdiff_explain::{Cause, CauseKind, ExplainOptions, Explanation, ScaleRule, Verdict, explain};
 
 use crate::synthetic::{profile, says, stacks, words};
 
@@ -183,4 +183,55 @@ fn ten_answers_agree_with_the_plain_table() {
             }
         }
     }
+}
+
+/// A time with the calls, as cProfile writes them.
+fn timed(rows: &[Row<'_>]) -> Arc<Profile> {
+    let rows: Vec<(Vec<&str>, Vec<i64>)> =
+        rows.iter().map(|(stack, time, calls)| (stack.split(';').collect(), vec![*time, *calls])).collect();
+    profile(&stacks(&[("time", "nanoseconds"), ("calls", "count")], &rows))
+}
+
+fn explained_time(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
+    let query = Query::default().with_sample_type("time");
+    explain(&Diff::new(base, new).unwrap(), &query, &[], &ExplainOptions::default()).unwrap()
+}
+
+/// The entry function is called once per request. `parse` may become slower or be called more often by `handle`.
+fn requests(n: i64, words: i64, time_of_word: i64) -> Vec<Row<'static>> {
+    vec![
+        ("main", 50_000, 1),
+        ("main;handle", 1000 * n, n),
+        ("main;handle;parse", 700 * n, n),
+        ("main;handle;parse;word", time_of_word * words * n, words * n),
+        ("main;handle;render", 20_000 * n, n),
+        ("main;load", 9000, 3),
+    ]
+}
+
+#[test]
+fn equal_calls_of_the_entry_function_are_equal_work() {
+    let side = |rows: &[Row<'_>]| [timed(rows)];
+    for (new, more) in [(requests(300, 40, 3000), "slower"), (requests(300, 160, 700), "more words")] {
+        let e = explained_time(&side(&requests(300, 40, 700)), &side(&new));
+        assert_eq!((e.scale.rule, e.scale.factor), (ScaleRule::Counted, 1.0), "{more}");
+        says(&e, "Both sides did the same amount of work: handle was called 300 times.");
+        let text = words(&e);
+        assert!(!text.contains("times as much work") && !text.contains("--ops"), "{text}");
+    }
+}
+
+#[test]
+fn more_calls_of_the_entry_function_are_more_work() {
+    let e = explained_time(&[timed(&requests(300, 40, 700))], &[timed(&requests(900, 40, 700))]);
+    assert_eq!((e.scale.rule, e.scale.factor), (ScaleRule::Counted, 3.0), "{e:?}");
+    says(&e, "The new side did 3.00 times as much work: handle was called 300 -> 900 times.");
+    // Entry functions that disagree do not show the amount of work.
+    let with_jobs = |jobs: i64| {
+        let mut rows = requests(300, 40, 700);
+        rows.push(("main;job", 50_000 * jobs, jobs));
+        [timed(&rows)]
+    };
+    let e = explained_time(&with_jobs(300), &with_jobs(900));
+    assert_eq!(e.scale.calls, None, "{e:?}");
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pprofdiff::samples::{Label, LabelValue, Sample};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
+use pprofdiff_explain::ExplainOptions;
 
 use crate::oracle;
 use crate::synthetic;
@@ -64,6 +65,15 @@ fn stacks(p: &Profile, kind: &str) -> BTreeMap<String, i64> {
     }
     sums.retain(|_, sum| *sum != 0);
     sums
+}
+
+/// The state of a goroutine is a consequence of what the goroutine does, so it is no cause.
+#[test]
+fn the_state_of_goroutines_is_no_cause() {
+    let [base, new] = ["fixed.sigquit.txt.gz", "leaking.sigquit.txt.gz"].map(open);
+    let diff = Diff::new(&[Arc::new(base)], &[Arc::new(new)]).unwrap();
+    let e = pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default()).unwrap();
+    assert!(!e.causes.is_empty() && e.causes.iter().all(|cause| cause.label.is_none()), "{:?}", e.causes);
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn a_script_that_is_now_required_by_another_is_not_a_cause() {
     let e = explain(&[side("(root);")], &[side("(root);(anonymous) main.js;require;Module._load;")], None);
     assert!(e.causes.is_empty(), "{}", words(&e));
     assert_eq!((e.verdict, e.moved.len(), e.moved[0].how), (Verdict::None, 1, MoveKind::Outlined), "{}", words(&e));
-    says(&e, "Moved: (root) now calls (anonymous) work.js through (anonymous) main.js: 97%.");
+    says(&e, "Moved: (root) now calls (anonymous) work.js through (anonymous) main.js: 97% of the new total.");
 }
 
 #[test]

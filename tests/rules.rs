@@ -719,7 +719,10 @@ fn completed_own_costs_include_the_callees_that_they_absorbed() {
     assert!((e.causes[0].delta - 4.19e9).abs() < 1e7, "{}", words(&e));
     let e = explain(&[of_tag(2, 30)], &[of_tag(34, 12)]);
     assert!(e.causes.is_empty() && e.candidate.is_none(), "{}", words(&e));
-    says(&e, "Moved: the cost of main.write is now in main.tag (inlined): 1.2%, together 320ms -> 460ms");
+    says(
+        &e,
+        "Moved: the cost of main.write is now in main.tag (inlined): 1.2% of the base's total, together 320ms -> 460ms",
+    );
 }
 
 /// A new callee took a part of its caller's own cost, and calls something that is new. The caller's net change is the
@@ -790,4 +793,46 @@ fn uneven_pair_of_an_interpreter_needs_stronger_evidence() {
     assert_eq!(interpreted.causes.len(), 0, "{}", words(&interpreted));
     says(&interpreted, "Best candidate: load itself costs more");
     assert_eq!(e("<module>", 1470).causes.len(), 1);
+}
+
+/// A function's own cost includes the runtime functions that it calls. The plain table shows it without them.
+#[test]
+fn own_cost_with_callees_in_the_runtime_says_so() {
+    let side =
+        |own: i64, copied: i64| [("main.main;main.handle", own), ("main.main;main.handle;runtime.memmove", copied)];
+    let e = between(&side(2000, 1000), &side(8000, 4000));
+    let cause = &e.causes[0];
+    assert_eq!((e.causes.len(), cause.kind), (1, CauseKind::Own), "{e:?}");
+    let parts: Vec<_> = cause.parts.iter().map(|part| (part.function.as_deref().unwrap(), part.delta / 1e9)).collect();
+    assert_eq!(parts, [("main.handle", 60.0), ("runtime.memmove", 30.0)]);
+    says(&e, "main.handle itself, with runtime.memmove, costs more, called by main.main: +90s");
+    says(&e, "including main.handle itself +60s, runtime.memmove +30s");
+    // Without a change in the runtime, only the function is named.
+    let e = between(&side(2000, 1000), &side(8000, 1000));
+    says(&e, "main.handle itself costs more: +60s");
+    assert!(e.causes[0].parts.is_empty(), "{e:?}");
+}
+
+/// Two sample types of the same runs may show different amounts of work. Then neither is stated as certain.
+#[test]
+fn amounts_of_work_that_contradict_each_other_are_not_certain() {
+    let time = |n: i64| cpu(&with(&[("main.main;main.rows", n)]));
+    let allocated = |work: i64| {
+        let names: Vec<String> = (0..9).map(|i| format!("main.main;main.f{i}")).collect();
+        let all: Vec<_> =
+            names.iter().zip(1..).map(|(stack, i)| (stack.as_str(), work * (500 + 40 * i), 100)).collect();
+        heap("alloc_space", &all)
+    };
+    let explained = |work: i64| {
+        let diff = Diff::new(&[time(3000)], &[time(9000)]).unwrap();
+        let heaps = Diff::new(&[allocated(1)], &[allocated(work)]).unwrap();
+        let options = ExplainOptions::default().with_heap(heaps);
+        pprofdiff_explain::explain(&diff, &Query::default(), &[], &options).unwrap()
+    };
+    let e = explained(2);
+    assert_eq!(e.also[0].scale.rule, ScaleRule::Agree, "{e:?}");
+    says(&e, "The amount of work is not certain: equal work on both sides is shown here");
+    says(&e, "but alloc_space shows 2.00 times as much");
+    says(&e, "2.00 times the work would explain");
+    assert!(!words(&explained(1)).contains("not certain"));
 }

@@ -58,7 +58,7 @@ def test_a_regression_fails_and_is_reported_in_every_output(runner: Runner):
     assert done.summary == comment["body"]
     for part in ["### pprofdiff: fail: a limit is exceeded", "Why:\n- ", "What moved most", "/artifacts/2)"]:
         assert part in comment["body"]
-    assert re.search(r"`logmill/names.compare` now calls `logmill/names.canonical`: \+1\.39s", comment["body"])
+    assert re.search(r"`logmill/names.compare` \(names\.go:19\) now calls `logmill/names.canonical`: \+1\.39s", comment["body"])
     assert re.search(r"\| `logmill/names.canonical` \| `added` \| 0 \|.*\| 1\.39s \|", comment["body"])
     # Artifacts.
     files = done.artifacts["pprofdiff"]
@@ -210,7 +210,7 @@ def test_a_baseline_is_filled_by_the_default_branch(installed: Runner):
     installed.on("pull_request", "refs/pull/7/merge")
     done = installed.run(**inputs)
     assert done.outputs["outcome"] == "fail"
-    assert "`logmill/names.compare` now calls `logmill/names.canonical`" in done.summary
+    assert "`logmill/names.compare` (names.go:19) now calls `logmill/names.canonical`" in done.summary
     assert "What moved most" in done.summary
     assert b"names.canonical" in done.artifacts["pprofdiff"]["report.html"]
     assert len(list(stored.glob("*.json"))) == 2

@@ -190,7 +190,7 @@ def stacks_through(root: Node, caller: str, function: str, across: float, invert
 def test_a_cause_highlights_its_stacks(show: Open, story: pprofdiff.Diff):
     page = show(story.to_html(min_width=0))
     every = bright(page)
-    first = page.get_by_role("button", name="1. logmill/names.compare now calls logmill/names.canonical")
+    first = page.get_by_role("button", name="1. logmill/names.compare (names.go:19) now calls logmill/names.canonical")
     for inverted in (False, True):
         if inverted:
             page.keyboard.press("Escape")

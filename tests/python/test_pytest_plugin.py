@@ -83,7 +83,7 @@ def test_a_regression_fails_with_the_rule_the_numbers_and_the_cause(project: Pro
         [
             '>*assert_no_regression("cpu.pb.gz")',
             "E*AssertionError: total>+5%: cpu: 1.90s -> 2.93s  +1.03s  +54.2%  p = 0.005, limit 0.01",
-            "E*why: logmill/names.compare now calls logmill/names.canonical: +1.39s (+73%), at *names.go:*",
+            "E*why: logmill/names.compare (*names.go:19) now calls logmill/names.canonical: +1.39s (+73%)",
             "E*compare: pprofdiff *test_cost.pb.gz cpu.pb.gz",
         ]
     )

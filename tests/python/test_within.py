@@ -67,7 +67,7 @@ def test_a_table_has_all_rows_or_counts_the_others(answers: dict[str, object]):
 def test_an_explanation_keeps_its_first_cause_and_calls_of_python(answers: dict[str, object]):
     explained = answers["explain"]
     assert explained.to_text() == f"{explained!r}\n"
-    assert "\n1. logmill/names.compare now calls" in explained.to_text(max_tokens=120)
+    assert "\n1. logmill/names.compare (names.go:19) now calls" in explained.to_text(max_tokens=120)
     assert "\n   d.peek(" in explained.to_text(max_tokens=1300)
     assert "pprofdiff peek" not in explained.to_text(max_tokens=1300)
 

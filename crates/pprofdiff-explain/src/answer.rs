@@ -10,6 +10,7 @@ use crate::commits::RankedCommits;
 use pprofdiff::Summary;
 use pprofdiff::advice::exactly_any;
 use pprofdiff::list::CodeChange;
+use pprofdiff::shared::SourceLocation;
 use pprofdiff::shared::statistics::counts::chance_of;
 
 /// The overall result of an explanation.
@@ -47,6 +48,10 @@ pub enum ScaleRule {
     /// factor is their ratio, new divided by base.
     #[serde(rename = "ops given")]
     Given,
+    /// The profiles count calls, and the factor is the ratio of the calls of the functions that `main` and other functions
+    /// which were called once call several times, for example once per request ([`WorkScale::calls`]).
+    #[serde(rename = "calls counted")]
+    Counted,
     /// The factor is 1: either all values are equal on both sides, or the own costs of at least three functions that do
     /// not call each other are unchanged.
     #[serde(rename = "same work")]
@@ -82,6 +87,40 @@ pub struct WorkScale {
     pub agree: usize,
     /// The number of functions with enough events to estimate a factor from: more than 20, on both sides together.
     pub of: usize,
+    /// The calls that count the work, for [`ScaleRule::Counted`]. `None` for other rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CountedWork>,
+    /// The amount of work that another sample type of the same runs shows, if it differs, and one of both is more than an
+    /// assumption. Neither is certain then. Only for heap profiles of the same runs
+    /// ([`ExplainOptions::heap`](super::ExplainOptions::heap)) and the sample type next to them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disputed: Option<DisputedWork>,
+}
+
+/// Another amount of work, as another sample type of the same runs shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct DisputedWork {
+    /// The other sample type.
+    pub sample_type: String,
+    /// Its [`WorkScale::factor`].
+    pub factor: f64,
+    /// Its [`WorkScale::rule`].
+    pub rule: ScaleRule,
+}
+
+/// The calls of a function that count the work of a run: its callers were called once, and it has most of the cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct CountedWork {
+    /// The function.
+    pub function: String,
+    /// The number of calls in a run of the base.
+    pub base: f64,
+    /// The number of calls in a run of the new side.
+    pub new: f64,
 }
 
 /// A label of samples.
@@ -141,7 +180,8 @@ pub struct Cause {
     /// the cause was not found as a call, such as a function's own cost.
     pub chain: Vec<String>,
     /// The changes that make up this cause: merged neighbouring changes, the added and the removed call of a
-    /// replacement, or the system callees with the largest changes. Empty for a single change. The deltas of the parts
+    /// replacement, the system callees with the largest changes, or a function's own cost and its system callees. Empty for
+    /// a single change. The deltas of the parts
     /// need not add up to the cause's delta.
     pub parts: Vec<CausePart>,
     /// How much of the change comes from a different count (such as allocations) and how much from a different cost per
@@ -167,11 +207,11 @@ pub struct Cause {
     /// The commits that may have changed the function. `None` before `pprofdiff_commits::rank_commits`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commits: Option<RankedCommits>,
-    /// The source line of the cause: the line of a call, or the line with the largest part of the function's cost. It
-    /// comes from the side that costs more. `None` if the profiles lack it, and outside of a check.
-    #[cfg(feature = "check")]
+    /// The source line of the cause: the line of the call that changed, or the line of the function's own cost. It comes
+    /// from the side that costs more, and is a line of the function that [`Cause::place_of`] returns. `None` unless one
+    /// line has most of the change (two thirds), and if the profiles lack lines.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<pprofdiff::check::SourceLocation>,
+    pub place: Option<SourceLocation>,
 }
 
 /// The part of a library's cause that is below one function of the program.
@@ -188,7 +228,35 @@ pub struct ProgramShare {
     pub functions: Vec<String>,
 }
 
+/// The function that contains the line of a cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceOf {
+    /// The cause's function.
+    Function,
+    /// The caller of the cause's function.
+    Caller,
+    /// The function of the program that calls the library.
+    Program,
+}
+
 impl Cause {
+    /// Returns the function that contains [`Cause::place`]: for a library, the function of the program, whose lines the
+    /// reader can change. Otherwise the function that makes the call or, for its own cost, the function itself.
+    pub fn place_of(&self) -> PlaceOf {
+        let is_callers = self.kind != CauseKind::Own && self.callee.is_none() && self.changed_call().is_none();
+        let is_program = self.main_program().is_some_and(|program| self.caller.as_ref() != Some(&program.function));
+        match () {
+            () if is_program => PlaceOf::Program,
+            () if is_callers && self.caller.is_some() => PlaceOf::Caller,
+            () => PlaceOf::Function,
+        }
+    }
+
+    /// Returns the first part of the cause that is a call by its function, such as the call that replaced another.
+    pub(super) fn changed_call(&self) -> Option<&CausePart> {
+        self.parts.iter().find(|part| part.caller.is_some() && part.caller == self.function)
+    }
+
     /// Returns a regular expression for `peek` in the reader's own code. For a cause in a library or a runtime, it
     /// matches the functions of the program that sentences name: the first if it has nearly all of the change,
     /// otherwise all. For other causes, it is the pattern of the evidence.
@@ -264,8 +332,9 @@ pub struct Evidence {
     /// A regular expression for `peek` and filters. It matches the function's shown name, or all of its names if it was
     /// renamed. `None` if the cause has no function.
     pub pattern: Option<String>,
-    /// A regular expression for functions of other causes, to ignore in filters: some stacks that match `pattern`
-    /// belong to these causes. `None` if no stacks need to be ignored.
+    /// A regular expression for functions to ignore in filters, because some stacks that match `pattern` do not belong to
+    /// this cause: functions of other causes, and the garbage collection, scheduling and locks that [`Account`] lists
+    /// separately. `None` if no stacks need to be ignored.
     pub ignore: Option<String>,
     /// All names of the function in the profiles, because builds may spell it differently. Empty if the cause has no
     /// function.
@@ -538,6 +607,10 @@ pub struct Explanation {
     /// The compared profiles and their totals, after filters and without A/A runs.
     #[serde(skip)]
     pub summary: Arc<Summary>,
+    /// The sample type, in a check whose rule is about another one: allocations explain why memory in use grew. `None` in
+    /// all other explanations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample_type: Option<String>,
     /// The folder that the user named instead of files, for commands in the output. `None` if the user named files, or
     /// if the folder also contains other runs.
     #[serde(skip)]

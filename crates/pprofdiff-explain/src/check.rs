@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Cause, CauseKind, ExplainOptions, Explanation, MoveKind, Moved, explain, moves};
-use pprofdiff::check::{
-    BelowSite, CallSite, Check, FailedRule, Finding, MeasuredRuns, Outcome, RuleCheck, Rules, RunsOfCheck, call_lines,
-};
+use super::{Cause, ExplainOptions, Explanation, MoveKind, Moved, explain, moves};
+use pprofdiff::check::{Check, FailedRule, Finding, Outcome, RuleCheck, Rules, RunsOfCheck};
+use pprofdiff::shared::{ALLOCATED, is_level};
 use pprofdiff::{Diff, Matching, Normalize, Query, Result};
 
 /// A check whose failed rules have their causes.
@@ -44,7 +43,7 @@ pub fn check(rules: &Rules, options: &ExplainOptions, diff: &Diff, query: &Query
         let of_type = query.clone().with_normalize(Normalize::None).with_sample_type(&checked.sample_type);
         // Explanations support only some granularities. For the others, the check skips the explanation and does not
         // fail.
-        let Ok(mut all) = explain(diff, &of_type, &[], options) else { continue };
+        let Ok(all) = explain(diff, &of_type, &[], options) else { continue };
         let (sample_type, has_failed) = (checked.sample_type.clone(), checked.has_failed);
         if query.matching != Matching::Moved
             && let Some(hint) = renamed_hint(&check, &all, &sample_type)
@@ -52,16 +51,31 @@ pub fn check(rules: &Rules, options: &ExplainOptions, diff: &Diff, query: &Query
             Arc::make_mut(&mut check.summary).warnings.push(hint);
         }
         let runs = checked.runs(diff, query, &moves)?;
-        locate(&mut all.causes, &runs);
         if has_failed {
+            let mut allocations = None;
             for (number, failed) in rules.failed_rules(&check, &runs) {
                 causes[number] = concerning(&all, &failed);
+                // Memory in use is compared without noise of its own, so its causes may be unknown. Functions that now
+                // allocate more, and whose memory in use grew, explain it.
+                if causes[number].is_none() && is_level(&sample_type) {
+                    let explained = || explained_allocations(diff, query, options);
+                    let allocations = allocations.get_or_insert_with(explained).as_ref();
+                    causes[number] = allocations.and_then(|allocations| concerning(allocations, &failed));
+                }
             }
         } else if let Some(first) = check.rules.iter().position(|rule| rule.sample_type == sample_type) {
             causes[first] = Some(all.into());
         }
     }
     Ok(check.with_causes(causes))
+}
+
+/// Explains the allocations, if the profiles record them.
+fn explained_allocations(diff: &Diff, query: &Query, options: &ExplainOptions) -> Option<Explanation> {
+    diff.sample_types().iter().find(|(kind, _)| kind == ALLOCATED)?;
+    let of_type = query.clone().with_normalize(Normalize::None).with_sample_type(ALLOCATED);
+    let explained = explain(diff, &of_type, &[], options).ok()?;
+    Some(Explanation { sample_type: Some(ALLOCATED.to_owned()), ..explained })
 }
 
 /// Returns a hint if functions fail because the new side has them under another name. They cannot be compared under
@@ -101,45 +115,4 @@ fn concerning(all: &Explanation, failed: &FailedRule<'_>) -> Option<Arc<Explanat
     let causes: Vec<Cause> =
         grown.into_iter().zip(grew_with).filter(concerns).map(|(cause, _)| cause.clone()).collect();
     (!causes.is_empty()).then(|| Explanation { causes, ..all.clone() }.into())
-}
-
-/// The maximum number of causes that get a source line. Text shows fewer causes than that.
-const MAX_LOCATED: usize = 8;
-
-/// Sets the source lines of the first causes. Cost that grew has its line on the new side, cost that fell in the base.
-fn locate(causes: &mut [Cause], runs: &MeasuredRuns) {
-    let end = causes.len().min(MAX_LOCATED);
-    for base in [false, true] {
-        let chosen: Vec<usize> = (0..end).filter(|&i| (causes[i].delta < 0.0) == base).collect();
-        let sites: Vec<CallSite<'_>> = chosen.iter().flat_map(|&i| sites_of(&causes[i])).collect();
-        if sites.is_empty() {
-            continue;
-        }
-        let lines = call_lines(runs, base, &sites);
-        for (i, lines) in chosen.into_iter().zip(lines.chunks(2)) {
-            causes[i].place = lines.iter().flatten().next().cloned();
-        }
-    }
-}
-
-/// Returns two sites of a cause: the line that describes it best, and any line of the same function in case that the
-/// samples do not contain the first one.
-fn sites_of(cause: &Cause) -> [CallSite<'_>; 2] {
-    fn texts(names: &[String]) -> Vec<&str> {
-        names.iter().map(String::as_str).collect()
-    }
-    let [functions, callers, callees] =
-        [&cause.evidence.functions, &cause.evidence.callers, &cause.evidence.callees].map(|names| texts(names));
-    // A call of the function that is a part of the cause, such as the call that replaced another.
-    let part = cause.parts.iter().find(|part| part.caller.is_some() && part.caller == cause.function);
-    let (site, below) = match (cause.main_program(), part.and_then(|part| part.function.as_deref())) {
-        // The reader can change the program's line, but not the library's.
-        (Some(program), _) => (vec![program.function.as_str()], BelowSite::Anywhere(functions)),
-        (None, _) if !callees.is_empty() => (functions, BelowSite::Callee(callees)),
-        (None, Some(callee)) => (functions, BelowSite::Callee(vec![callee])),
-        (None, None) if cause.kind == CauseKind::Own => (functions, BelowSite::Leaf),
-        (None, None) if !callers.is_empty() => (callers, BelowSite::Callee(functions)),
-        (None, None) => (functions, BelowSite::Any),
-    };
-    [CallSite { functions: site.clone(), below }, CallSite { functions: site, below: BelowSite::Any }]
 }

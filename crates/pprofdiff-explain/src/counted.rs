@@ -1,12 +1,12 @@
 //! Adds counted calls to causes, if the profiles count each call at the frame that was called: callgrind, cProfile and
 //! instrumented programs do. Samples leave open whether a function was called more or became slower; counts tell.
 
-use super::answer::CountedCalls;
+use super::answer::{CountedCalls, CountedWork, ScaleRule};
 use super::naming::rounded;
-use super::thresholds::MAX_DIFFERENCE_OF_UNIT_COST;
-use super::{Cause, CauseKind, Explanation};
-use pprofdiff::shared::{CallSums, CalledFunction, Moves, counts_every_call};
-use pprofdiff::{Diff, Frames, Normalize, Query, Result};
+use super::thresholds::{MAX_DIFFERENCE_OF_CALLS, MAX_DIFFERENCE_OF_UNIT_COST, MAX_OPS_RATIO, MIN_PART_OF_ENTRIES};
+use super::{Cause, CauseKind, ExplainOptions, Explanation};
+use pprofdiff::shared::{CallSums, CalledFunction, Moves, counts_every_call, counts_every_event};
+use pprofdiff::{Diff, Frames, Measure, Normalize, Query, Result, Selection};
 use pprofdiff_profile::random::HashSet;
 
 /// Returns the function whose calls explain a cause, and its caller if only this caller's calls belong to the cause.
@@ -20,6 +20,53 @@ fn called(cause: &Cause) -> Option<(&[String], Option<&[String]>)> {
             Some((&evidence.functions, Some(&evidence.callers[..]).filter(|callers| some(callers))))
         }
         _ => None,
+    }
+}
+
+/// Returns the amount of work if the profiles count calls: the calls of the entry functions. Returns `None` if the user
+/// gave the amount, if `cost` counts calls or instructions itself, and if the entry functions do not have most of the cost
+/// or disagree.
+///
+/// # Errors
+/// Fails only if the work was cancelled.
+pub(super) fn counted_work(
+    selection: &Selection,
+    cost: &Measure,
+    options: &ExplainOptions,
+) -> Result<Option<CountedWork>> {
+    let types = selection.diff().sample_types();
+    let is_cost =
+        |(kind, unit): &(String, String)| *kind == cost.summary().sample_type && !counts_every_event(kind, unit);
+    let number = types.iter().position(|(kind, unit)| counts_every_call(kind, unit));
+    let Some(number) = number.filter(|_| options.ops.is_none() && types.iter().any(is_cost)) else { return Ok(None) };
+    let (entries, totals) = selection.measure_type(number, Normalize::None)?.entry_calls(cost, options.noise_runs);
+    let Some(first) = entries.first().filter(|first| first.calls.iter().all(|&calls| calls > 0.0)) else {
+        return Ok(None);
+    };
+    let ratio = first.calls[1] / first.calls[0];
+    if !(1.0 / MAX_OPS_RATIO..=MAX_OPS_RATIO).contains(&ratio) {
+        return Ok(None);
+    }
+    let agrees = |calls: [f64; 2]| (calls[1] / calls[0] / ratio - 1.0).abs() <= MAX_DIFFERENCE_OF_CALLS;
+    let part = |side: usize| {
+        let agreeing = entries.iter().filter(|entry| agrees(entry.calls)).map(|entry| entry.cum[side]).sum::<f64>();
+        agreeing / totals[side].max(f64::MIN_POSITIVE)
+    };
+    let is_most = (0..2).all(|side| part(side) >= MIN_PART_OF_ENTRIES);
+    Ok(is_most.then(|| CountedWork {
+        function: selection.frames().name(first.frame).to_string(),
+        base: rounded(first.calls[0]),
+        new: rounded(first.calls[1]),
+    }))
+}
+
+impl CountedWork {
+    /// Sets the amount of work of an explanation that was made with this amount.
+    pub(super) fn set_in(self, explanation: &mut Explanation) {
+        if explanation.scale.rule == ScaleRule::Given {
+            explanation.scale.rule = ScaleRule::Counted;
+            explanation.scale.calls = Some(self);
+        }
     }
 }
 

@@ -16,7 +16,7 @@
 //! 7. **Account**: `account` gives each stack to one cause, the rules of causes change the findings, `selfcheck` compares
 //!    them with a plain table, and the parts add up.
 //! 8. **Answer**: `agreement` counts the evidence for equal work, `naming` turns numbers into names, and `stages` decides
-//!    the verdict (`answer`). `counted` adds counted calls, `code` compares the instructions of both builds. `chance` tests single frames of views, and
+//!    the verdict (`answer`). `place` adds source lines, `counted` adds counted calls, `code` compares the instructions of both builds. `chance` tests single frames of views, and
 //!    `statements` what sentences may say.
 //!
 //! All numbers that statements depend on are in `thresholds`.
@@ -41,6 +41,7 @@ mod commits;
 mod counted;
 mod evidence;
 mod naming;
+mod place;
 mod related;
 mod rules;
 mod search;
@@ -57,9 +58,9 @@ mod wrapped;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{
-    Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, CountedCalls, Evidence, Explanation, Extent,
-    KnownRuntime, MoveKind, Moved, NearestCandidate, NoiseEstimate, ProgramShare, Rewrite, ScaleRule, Verdict,
-    WorkScale,
+    Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, CountedCalls, CountedWork, DisputedWork, Evidence,
+    Explanation, Extent, KnownRuntime, MoveKind, Moved, NearestCandidate, NoiseEstimate, PlaceOf, ProgramShare,
+    Rewrite, ScaleRule, Verdict, WorkScale,
 };
 pub use commits::{RankedCommit, RankedCommits, Reach};
 use evidence::names::FrameTexts;
@@ -81,7 +82,7 @@ pub use select::{measure, select};
 use shared::SharedInputs;
 pub use shared::explain_types;
 use stages::{CommonRows, Comparison, answer, interpret};
-use thresholds::{DEFAULT_MIN_EFFECT, MAX_OPS_RATIO};
+use thresholds::{DEFAULT_MIN_EFFECT, MAX_OPS_RATIO, MIN_DISPUTED_LOG_OF_WORK};
 
 /// Settings of an explanation, and facts about the runs that profiles do not contain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -249,6 +250,7 @@ pub fn explain(diff: &Diff, query: &Query, beside: &[String], options: &ExplainO
         Arc::make_mut(&mut explanation.summary).warnings.splice(0..0, diff.type_to_explain().1);
     }
     explanation.also.extend(also);
+    place::add_places(&selection, &diff.sample_types(), &mut explanation)?;
     code::add_code_changes(diff, query, &mut explanation)?;
     counted::add_counted_calls(diff, query, options.noise_runs, &mut explanation)?;
     explain_heap(query, options, &mut explanation)?;
@@ -288,7 +290,28 @@ fn explain_heap(query: &Query, options: &ExplainOptions, beside: &mut Explanatio
     let also = std::mem::take(&mut heap_explanation.also);
     beside.also.push(heap_explanation);
     beside.also.extend(also);
+    mark_disputes(beside);
     Ok(())
+}
+
+/// Marks the amounts of work that sample types of the same runs contradict.
+fn mark_disputes(beside: &mut Explanation) {
+    let shown = |e: &Explanation| {
+        let is_found = matches!(e.scale.rule, ScaleRule::Same | ScaleRule::Agree | ScaleRule::Unknown);
+        let (sample_type, factor, rule) = (e.summary.sample_type.clone(), e.scale.factor, e.scale.rule);
+        is_found.then_some(DisputedWork { sample_type, factor, rule })
+    };
+    let all: Vec<DisputedWork> = std::iter::once(&*beside).chain(&beside.also).filter_map(shown).collect();
+    let mark = |e: &mut Explanation| {
+        let Some(own) = shown(e) else { return };
+        let is_other = |other: &&DisputedWork| {
+            let is_certain = [own.rule, other.rule].iter().any(|rule| *rule != ScaleRule::Unknown);
+            is_certain && (other.factor / own.factor).ln().abs() > MIN_DISPUTED_LOG_OF_WORK
+        };
+        e.scale.disputed = all.iter().find(is_other).cloned();
+    };
+    mark(beside);
+    beside.also.iter_mut().for_each(mark);
 }
 
 /// Returns the rows of the allocations in a diff of heap profiles. Fails if the profiles do not record allocations,

@@ -5,15 +5,20 @@ use std::sync::Arc;
 
 use super::account::CauseEntry;
 use super::answer::{Cause, CauseLabel, CausePart, CostSplit, Evidence, Extent, MoveKind, Moved, ProgramShare};
-use super::attribution::Description;
+use super::attribution::{CauseKind, Description};
 use super::evidence::rows::StackRows;
-use super::thresholds::MIN_PART_OF_SHOWN_MOVE;
+use super::thresholds::{MIN_PART_IGNORED, MIN_PART_IN_CALLEES, MIN_PART_OF_SHOWN_MOVE};
+use pprofdiff::shared::ValueKind;
 use pprofdiff_profile::advice::{exactly, exactly_any};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::short_lists::sort_by;
 
 /// Maximum number of program functions that are listed for a cause in a library.
 const MAX_WITHIN: usize = 5;
+/// Maximum number of functions of the runtime that the command of a cause ignores.
+const MAX_CONSEQUENCES: usize = 12;
+/// Maximum number of functions of the runtime that are listed as parts of a function's own cost.
+const MAX_RUNTIME_CALLEES: usize = 2;
 
 /// Rounds a result to nine digits, so that the order of additions does not show in comparisons.
 pub(super) fn rounded(x: f64) -> f64 {
@@ -147,6 +152,70 @@ impl Naming<'_> {
         all
     }
 
+    /// Returns the parts of a cause. A function's own cost includes the functions of the runtime that it calls. If they
+    /// have a visible part of its change, the parts are the function itself, then these functions, largest change first.
+    fn parts(&self, entry: &CauseEntry) -> Vec<(Description, [f64; 2])> {
+        let subject = &entry.subject;
+        let is_own = subject.kind == CauseKind::Own && subject.label.is_none() && self.rows.kind != ValueKind::Delay;
+        let Some(function) = subject.function.filter(|_| is_own && entry.parts.is_empty()) else {
+            return entry.parts.clone();
+        };
+        let (mut own, mut by_callee, mut sum) = ([0.0; 2], BTreeMap::<u32, [f64; 2]>::new(), [0.0; 2]);
+        let add = |sum: &mut [f64; 2], v: [f64; 2]| *sum = [sum[0] + v[0], sum[1] + v[1]];
+        for &row in &entry.rows {
+            let (stack, v) = (self.rows.stack(row as usize), self.rows.rows[row as usize].values);
+            let callee = stack.iter().rposition(|&frame| frame == function).and_then(|place| stack.get(place + 1));
+            add(callee.map_or(&mut own, |callee| by_callee.entry(*callee).or_default()), v);
+            add(&mut sum, v);
+        }
+        let delta = self.delta(entry.values);
+        let is_of_rows = (self.delta(sum) - delta).abs() <= MIN_PART_IN_CALLEES * delta.abs();
+        if !is_of_rows || (self.delta(own) - delta).abs() <= MIN_PART_IN_CALLEES * delta.abs() {
+            return Vec::new();
+        }
+        let mut callees: Vec<(u32, [f64; 2])> = by_callee.into_iter().collect();
+        sort_by(&mut callees, |a, b| self.delta(b.1).abs().total_cmp(&self.delta(a.1).abs()));
+        let itself = Description { function: Some(function), ..Description::all(CauseKind::Own) };
+        let callee = |(callee, v): (u32, [f64; 2])| {
+            let all = Description::all(CauseKind::Calls);
+            (Description { function: Some(callee), caller: Some(function), ..all }, v)
+        };
+        let listed = callees.into_iter().filter(|(_, v)| self.delta(*v) != 0.0).take(MAX_RUNTIME_CALLEES).map(callee);
+        std::iter::once((itself, own)).chain(listed).collect()
+    }
+
+    /// Returns the functions of the runtime whose cost is a consequence of causes elsewhere, such as garbage collection,
+    /// in stacks that a cause's name covers. The account lists their cost separately, so they are not part of the cause.
+    /// Returns at most [`MAX_CONSEQUENCES`], largest first, and none if their cost is negligible beside the cause.
+    fn consequences(&self, entry: &CauseEntry) -> Vec<u32> {
+        let subject = &entry.subject;
+        let Some(function) = subject.function.filter(|_| subject.kind != CauseKind::Own) else { return Vec::new() };
+        let is_named = |stack: &[u32]| match (subject.caller, subject.callee) {
+            (_, Some(callee)) => stack.windows(2).any(|call| call == [function, callee]),
+            (Some(caller), None) => stack.windows(2).any(|call| call == [caller, function]),
+            (None, None) => stack.contains(&function),
+        };
+        let is_own = |frame: u32| entry.rows.iter().any(|&row| self.rows.stack(row as usize).contains(&frame));
+        let mut costs: BTreeMap<u32, f64> = BTreeMap::new();
+        for (i, row) in self.rows.rows.iter().enumerate().skip(self.rows.n_front()) {
+            let stack = self.rows.stack(i);
+            let first = stack.iter().find(|&&frame| self.rows.names[frame as usize].class.background);
+            if let Some(&frame) = first.filter(|_| is_named(stack)) {
+                *costs.entry(frame).or_default() += row.values[0] + row.values[1];
+            }
+        }
+        let mut rest: f64 = costs.values().sum();
+        let mut costs: Vec<(u32, f64)> = costs.into_iter().filter(|(frame, _)| !is_own(*frame)).collect();
+        sort_by(&mut costs, |a, b| b.1.total_cmp(&a.1));
+        costs.truncate(MAX_CONSEQUENCES);
+        let is_visible = |(_, cost): &(u32, f64)| {
+            let all = rest;
+            rest -= cost;
+            all > MIN_PART_IGNORED * (entry.values[0] + entry.values[1])
+        };
+        costs.into_iter().take_while(is_visible).map(|(frame, _)| frame).collect()
+    }
+
     /// Returns a regular expression that matches all names of a renamed function on both sides, or else only the name
     /// that is shown.
     fn pattern(&self, frame: u32, shown: &str) -> String {
@@ -189,7 +258,8 @@ impl Naming<'_> {
         });
         let whole = self.scale * self.total[0] / self.rows.runs[1] as f64;
         let functions = spellings(entry.subject.function);
-        let others: Vec<String> = entry.others.iter().flat_map(|&frame| self.shown.spellings(frame)).collect();
+        let ignored: Vec<u32> = entry.others.iter().copied().chain(self.consequences(entry)).collect();
+        let others: Vec<String> = ignored.iter().flat_map(|&frame| self.shown.spellings(frame)).collect();
         let function = name(entry.subject.function);
         Cause {
             caller: name(entry.subject.caller),
@@ -206,7 +276,7 @@ impl Naming<'_> {
                 name(added.and_then(|frame| self.wrapped.get(&frame).copied()))
             },
             chain: entry.subject.chain.iter().map(|&f| self.shown.name_for(f, delta)).collect(),
-            parts: entry.parts.iter().map(part).collect(),
+            parts: self.parts(entry).iter().map(part).collect(),
             split,
             calls: None,
             garbage: entry.garbage.map(|garbage| rounded(garbage / self.rows.runs[1] as f64)),
@@ -218,14 +288,13 @@ impl Naming<'_> {
                     .function
                     .zip(function.as_deref())
                     .map(|(frame, shown)| self.pattern(frame, shown)),
-                ignore: (!entry.others.is_empty()).then(|| exactly_any(&others)),
+                ignore: (!others.is_empty()).then(|| exactly_any(&others)),
                 functions,
                 callers: spellings(entry.subject.caller),
                 callees: spellings(entry.subject.callee),
             },
             code: None,
             commits: None,
-            #[cfg(feature = "check")]
             place: None,
             function,
         }

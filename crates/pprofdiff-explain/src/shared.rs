@@ -2,10 +2,11 @@
 //! two explanations read the samples only once.
 
 use super::code::add_code_changes;
-use super::counted::add_counted_calls;
+use super::counted::{add_counted_calls, counted_work};
 use super::evidence::names::FrameTexts;
 use super::evidence::read::ReadRuns;
 use super::evidence::rows::StackRows;
+use super::place::add_places;
 use super::{ExplainOptions, Explanation, FEW_SAMPLES, Heap, allocations, check_explain, explain_heap, explain_rows};
 use pprofdiff::shared::{ExplainTarget, Moves, UserRules};
 use pprofdiff::{Matching, Measure, Normalize, Result, Selection};
@@ -58,7 +59,12 @@ impl<'a> SharedInputs<'a> {
 
     fn explain_runs(&self, value: &Measure, reads: ReadRuns<'_>, with_heap: bool) -> Explanation {
         let heap = self.heap.as_ref().filter(|_| with_heap);
-        explain_rows(self.selection.diff(), value, reads.rows(), heap, self.options)
+        let counted = counted_work(self.selection, value, self.options).ok().flatten();
+        let mut options = self.options.clone();
+        options.ops = options.ops.or(counted.as_ref().map(|work| (work.base, work.new)));
+        let mut explanation = explain_rows(self.selection.diff(), value, reads.rows(), heap, &options);
+        counted.into_iter().for_each(|work| work.set_in(&mut explanation));
+        explanation
     }
 }
 
@@ -101,6 +107,10 @@ pub fn explain_types(
         };
         for (&number, explanation) in next_types.iter().zip(explanations) {
             let Some(mut explanation) = explanation else { continue };
+            let with_places = add_places(&unmatched, &selection.diff().sample_types(), &mut explanation);
+            if with_places.is_err() {
+                continue;
+            }
             let with_calls = add_counted_calls(selection.diff(), &query, options.noise_runs, &mut explanation);
             let with_code = with_calls.and_then(|()| add_code_changes(selection.diff(), &query, &mut explanation));
             if with_code.and_then(|()| explain_heap(&query, options, &mut explanation)).is_ok() {

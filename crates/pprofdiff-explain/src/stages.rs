@@ -9,7 +9,7 @@ use super::answer::{
     Account, Cause, Evidence, Explanation, KnownRuntime, MoveKind, Moved, NearestCandidate, NoiseEstimate, Rewrite,
     ScaleRule, Verdict, WorkScale,
 };
-use super::attribution::{Attribution, CauseCandidate, CostShift, Swap};
+use super::attribution::{Attribution, CauseCandidate, CauseKind, CostShift, Description, Swap};
 use super::evidence::recorded;
 use super::evidence::rows::StackRows;
 use super::evidence::sets::Sets;
@@ -499,6 +499,7 @@ impl NamedCauses {
         let (rows, wrapped, total) = (&common.rows, &common.wrapped, sides.total);
         let naming = Naming { rows, shown: &shown, wrapped, total, scale };
         let is_count = sides.measure.summary().unit == "count";
+        let causes = without_other_causes(causes);
         let cause = |MeasuredCause { entry, split }: MeasuredCause| naming.cause(&entry, split.filter(|_| !is_count));
         let mut candidate = candidate.map(|(runs, measured)| NearestCandidate { cause: cause(measured), runs });
         // The nominal number of samples only ranked the changes, so it does not belong in the result.
@@ -510,6 +511,29 @@ impl NamedCauses {
             [causes, suspects].map(|entries| entries.into_iter().map(cause).collect::<Vec<Cause>>());
         NamedCauses { causes, suspects, candidate }
     }
+}
+
+/// Subtracts the stacks of other causes from the parts of each cause. A part is a callee as a plain table shows it, which
+/// may contain a call that is a cause of its own.
+fn without_other_causes(mut causes: Vec<MeasuredCause>) -> Vec<MeasuredCause> {
+    let call = |subject: &Description| match (subject.caller, subject.function, subject.callee) {
+        (_, Some(function), Some(callee)) => Some((function, callee)),
+        (Some(caller), Some(function), None) if subject.kind != CauseKind::Own => Some((caller, function)),
+        _ => None,
+    };
+    let calls: Vec<(Option<(u32, u32)>, [f64; 2])> =
+        causes.iter().map(|cause| (call(&cause.entry.subject), cause.entry.values)).collect();
+    for (i, cause) in causes.iter_mut().enumerate().filter(|(_, cause)| !cause.entry.is_replacement()) {
+        for (part, values) in &mut cause.entry.parts {
+            let is_other = |(j, (other, _)): &(usize, &(Option<(u32, u32)>, [f64; 2]))| {
+                *j != i && other.is_some() && *other == part.caller.zip(part.function)
+            };
+            for (_, (_, other)) in calls.iter().enumerate().filter(is_other) {
+                *values = [0, 1].map(|side| (values[side] - other[side]).max(0.0));
+            }
+        }
+    }
+    causes
 }
 
 /// The facts that the verdict depends on.
@@ -672,10 +696,11 @@ pub(super) fn answer(
     let NamedCauses { causes, suspects, candidate } = named;
     Explanation {
         summary: Arc::new(summary),
+        sample_type: None,
         folder: sides.diff.folder().map(str::to_owned),
         total: (sides.per_run(0, all[0]), sides.per_run(1, all[1])),
         verdict,
-        scale: WorkScale { factor, rule, agree: search.agree, of: search.n_telling },
+        scale: WorkScale { factor, rule, agree: search.agree, of: search.n_telling, calls: None, disputed: None },
         account,
         causes,
         rewrite: common.rewrite,

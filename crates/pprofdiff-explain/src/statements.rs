@@ -123,6 +123,19 @@ impl Explanation {
         self.account.by_chance || self.causes.is_empty() && self.may_total_be_chance()
     }
 
+    /// Returns true if runs of equal builds may differ by as much as the remainder, although it exceeds sampling error.
+    /// Returns false if the remainder is most of a difference of the totals that is no chance.
+    pub fn may_runs_differ_as_much(&self) -> bool {
+        self.is_rest_chance() && !self.is_exact() && (!self.causes.is_empty() || self.may_total_be_chance())
+    }
+
+    /// Returns true if the totals differ beyond chance at equal work, but no cause is known, and the rules of `explain` do
+    /// not count the total as certainly changed.
+    pub fn differs_only_in_total(&self) -> bool {
+        let differs = self.account.p.is_some() && !self.may_total_be_chance();
+        self.verdict == Verdict::Inconclusive && differs && self.scale.is_equal()
+    }
+
     /// Returns true if the totals may differ only by chance.
     fn may_total_be_chance(&self) -> bool {
         self.account.p.is_some_and(|p| p > MIN_P_OF_TOTAL_BY_CHANCE)

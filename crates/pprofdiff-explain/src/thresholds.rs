@@ -542,6 +542,26 @@ pub(super) const MAX_REST_OF_NO_CHANGE: f64 = 1.0;
 /// split, or the first function of the program above a library function.
 /// Unit: fraction of the change. Source: tuned on injected faults.
 pub(super) const MIN_PART_NAMED_ALONE: f64 = 0.85;
+/// Minimum part of a function's own change in the functions of the runtime that it calls, for a sentence to name them. The
+/// plain table shows the own cost without them.
+/// Unit: fraction of the change. Source: judgment.
+pub(super) const MIN_PART_IN_CALLEES: f64 = 0.03;
+/// Minimum part of both sides' cost in entry functions that agree on a ratio of calls, for this ratio to be the ratio of
+/// work.
+/// Unit: fraction of the total. Source: judgment.
+pub(super) const MIN_PART_OF_ENTRIES: f64 = 0.6667;
+/// Maximum difference of the ratios of calls that agree.
+/// Unit: fraction of the ratio. Source: judgment.
+pub(super) const MAX_DIFFERENCE_OF_CALLS: f64 = 0.005;
+/// Minimum difference of the amounts of work that two sample types of the same runs show, for neither to be certain.
+/// Unit: natural logarithm. Source: judgment (a fifth).
+pub(super) const MIN_DISPUTED_LOG_OF_WORK: f64 = 0.2;
+/// Minimum cost of garbage collection, scheduling and locks below a cause, for the cause's command to ignore them.
+/// Unit: fraction of the cause's cost on both sides. Source: formula: amounts have three digits.
+pub(super) const MIN_PART_IGNORED: f64 = 0.002;
+/// Minimum part of a cause's change in one source line, for the line to be named.
+/// Unit: fraction of the change. Source: judgment.
+pub(super) const MIN_PART_OF_LINE: f64 = 0.6667;
 /// Minimum size of a part of the account that is listed.
 /// Unit: fraction of the largest part or of the difference of the totals, whichever is larger. Source: judgment.
 pub(super) const MIN_PART_LISTED: f64 = 0.005;

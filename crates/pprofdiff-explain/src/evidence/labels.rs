@@ -87,7 +87,8 @@ pub(crate) struct WorkLabels {
 impl WorkLabels {
     /// Keeps keys with 2 to 50 values if more than half of their cost is in values that both sides have. Any other key,
     /// such as a build, a process or a request, distinguishes the sides or the samples instead of the work.
-    pub(crate) fn new(runs: &[Run<'_>], read: &[OfRun]) -> WorkLabels {
+    /// The state of a goroutine or thread is no part of the work: it is a consequence of what the goroutine does.
+    pub(crate) fn new(runs: &[Run<'_>], read: &[OfRun], is_goroutines: bool) -> WorkLabels {
         let mut texts = TextInterner::default();
         let mut pairs: Interner<(u32, u32), State> = Interner::default();
         let mut sums: Vec<[f64; 2]> = Vec::new();
@@ -134,9 +135,15 @@ impl WorkLabels {
             *all += base + new;
             *common += if base > 0.0 && new > 0.0 { base + new } else { 0.0 };
         }
+        let is_state = |key: u32| {
+            let is_of_threads = |(_, value): &(u32, u32)| texts.get(*value).starts_with(b"STATE_");
+            let mut values = pairs.values.iter().filter(|(other, _)| *other == key);
+            texts.get(key) == b"state" && (is_goroutines || values.all(is_of_threads))
+        };
         let is_kept = |key: u32| {
             let [all, common] = costs[key as usize];
-            (MIN_LABEL_VALUES..=MAX_LABEL_VALUES).contains(&values_of[key as usize])
+            !is_state(key)
+                && (MIN_LABEL_VALUES..=MAX_LABEL_VALUES).contains(&values_of[key as usize])
                 && common > MIN_COMMON_PART_OF_LABELS * all
         };
         let texts_of_pair = |number: u32| pairs.values[number as usize];

@@ -73,6 +73,11 @@ impl SampleReader<'_> {
     }
 }
 
+/// Returns true if the sample type counts goroutines.
+fn is_goroutines(sample_type: &str) -> bool {
+    sample_type.starts_with("goroutine")
+}
+
 /// The profiles of one sample type while they are read.
 pub(crate) struct ReadRuns<'m> {
     columns: &'m Columns<'m>,
@@ -126,7 +131,7 @@ impl<'m> ReadRuns<'m> {
         let bytes = self.columns.value.profile_bytes();
         let reader = self.reader();
         let ReadRuns { runs, read, .. } = &self;
-        let labels = WorkLabels::new(runs, read);
+        let labels = WorkLabels::new(runs, read, is_goroutines(&self.columns.value.summary().sample_type));
         let frames = (bytes / BYTES_OF_FRAME).max(FRAMES) / 2;
         let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.sampled.side == side).count());
         let mut collected =

@@ -17,8 +17,6 @@ use markup::{Markup, pieces};
 pub use notebook::explain_html;
 pub use panel::{ACCOUNT_STYLE, explain_panel, nearest_cause};
 use pprofdiff::advice::{operand, typed, word};
-#[cfg(feature = "check")]
-use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, Query};
 use pprofdiff_explain::{Cause, ExplainOptions, Explanation, ScaleRule, Verdict};
 use pprofdiff_series::fleet::PairCauses;
@@ -57,7 +55,7 @@ pub(crate) fn explain_json(e: &Explanation, out: &mut dyn Write) -> io::Result<(
 pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
     let mut object = object("explain", header(&e.summary));
     if let Value::Object(mut fields) = serde_json::to_value(e)? {
-        let words = ExplanationText { e, markup: Markup::Pieces };
+        let words = ExplanationText::new(e, Markup::Pieces);
         let add_sentence = |object: &mut Value, cause: &Cause| {
             object["evidence"]["command"] = json!(command_of(e, cause));
             object["sentence"] = json!(pieces(&words.cause(cause)));
@@ -131,7 +129,7 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
 /// # Errors
 /// If writing fails.
 pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -> io::Result<()> {
-    let words = ExplanationText { e, markup: Markup::Plain };
+    let words = ExplanationText::new(e, Markup::Plain);
     write!(out, "{}", paragraph_text(&words.head("->"), words.lines(), style.color))?;
     for also in &e.also {
         writeln!(out)?;
@@ -154,7 +152,7 @@ pub(crate) fn explain_head(e: &Explanation, more: usize, is_text: bool) -> Strin
     let paragraphs = 1 + e.also.len();
     let paragraph = |(i, e)| {
         let kept = 1 + (more + paragraphs - 1 - i) / paragraphs;
-        let words = ExplanationText { e, markup: if is_text { Markup::Plain } else { Markup::Markdown } };
+        let words = ExplanationText::new(e, if is_text { Markup::Plain } else { Markup::Markdown });
         let lines = most_important(words.lines(), kept);
         match is_text {
             true => paragraph_text(&words.head("->"), lines, false),
@@ -167,7 +165,7 @@ pub(crate) fn explain_head(e: &Explanation, more: usize, is_text: bool) -> Strin
 /// Returns a number of further lines with which [`explain_head`] is complete. Paragraphs share the lines equally, so
 /// the longest paragraph determines the number.
 pub(crate) fn lines_to_cut(e: &Explanation) -> usize {
-    let lines = |e| ExplanationText { e, markup: Markup::Plain }.lines().len().saturating_sub(1);
+    let lines = |e| ExplanationText::new(e, Markup::Plain).lines().len().saturating_sub(1);
     std::iter::once(e).chain(&e.also).map(lines).max().unwrap_or(0) * (1 + e.also.len())
 }
 
@@ -176,7 +174,7 @@ pub(crate) fn lines_to_cut(e: &Explanation) -> usize {
 /// # Errors
 /// If writing fails.
 pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write) -> io::Result<()> {
-    let words = ExplanationText { e, markup: Markup::Markdown };
+    let words = ExplanationText::new(e, Markup::Markdown);
     write!(out, "{}", paragraph_markdown(&words.head("→"), words.lines()))?;
     for also in &e.also {
         writeln!(out)?;
@@ -206,37 +204,36 @@ fn paragraph_markdown(head: &str, lines: Vec<TextLine>) -> String {
 /// Returns one line for each of the first [`MAX_CAUSES`] causes, with the cause's commit if known. Checks show these
 /// lines below a rule.
 #[cfg(feature = "check")]
-fn causes(e: &Explanation, markup: Markup) -> Vec<String> {
-    let words = ExplanationText { e, markup };
+fn causes(words: &ExplanationText<'_>) -> Vec<String> {
     let commit = |cause: &Cause| cause.commits.as_ref().map_or_else(String::new, |c| format!("; {}", words.commits(c)));
-    e.causes.iter().take(MAX_CAUSES).map(|cause| words.cause(cause) + &commit(cause)).collect()
+    // The causes of another sample type than the rule's.
+    let of = words.e.sample_type.as_ref().map_or_else(String::new, |kind| format!("{}: ", words.markup.words(kind)));
+    words.e.causes.iter().take(MAX_CAUSES).map(|cause| format!("{of}{}{}", words.cause(cause), commit(cause))).collect()
 }
 
 /// Returns one line for each of the first [`MAX_CAUSES`] causes as text.
 #[cfg(feature = "check")]
 pub(crate) fn causes_text(e: &Explanation) -> Vec<String> {
-    causes(e, Markup::Plain)
+    causes(&ExplanationText::new(e, Markup::Plain))
 }
 
-/// Returns one line for each of the first [`MAX_CAUSES`] causes as text, with the source line of the cause if known.
+/// Returns one line for each of the first [`MAX_CAUSES`] causes as text, with the path of the source file.
 #[cfg(feature = "check")]
 pub(crate) fn located_causes(e: &Explanation) -> Vec<String> {
-    let place =
-        |cause: &Cause| cause.place.as_ref().map_or_else(String::new, |at| format!(", at {}:{}", at.file, at.line));
-    causes_text(e).into_iter().zip(&e.causes).map(|(text, cause)| text + &sanitize(&place(cause))).collect()
+    causes(&ExplanationText { has_folders: true, ..ExplanationText::new(e, Markup::Plain) })
 }
 
 /// Returns one line for each of the first [`MAX_CAUSES`] causes as Markdown.
 #[cfg(feature = "check")]
 pub(crate) fn causes_markdown(e: &Explanation) -> Vec<String> {
-    causes(e, Markup::Markdown)
+    causes(&ExplanationText::new(e, Markup::Markdown))
 }
 
 /// Returns the cause of one function's change in words. In order of preference: a cause of this function, a move from
 /// or to it, a cause that names it as a caller, callee or part, or the first cause that has no function or for which
 /// `below` is true. Otherwise returns [`INCONCLUSIVE`], or a sentence that no separate cause was found.
 pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -> bool) -> String {
-    let words = ExplanationText { e, markup: Markup::Plain };
+    let words = ExplanationText::new(e, Markup::Plain);
     let is = |name: &String| name == function;
     let is_of_function = |cause: &&Cause| cause.evidence.functions.iter().any(is);
     let is_named = |cause: &&Cause| {
@@ -266,7 +263,7 @@ pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -
 /// Those of [`explain`](pprofdiff_explain::explain).
 pub fn pair_causes(diff: &Diff, query: &Query) -> pprofdiff::Result<PairCauses> {
     let e = &pprofdiff_explain::explain(diff, query, &[], &ExplainOptions::default())?;
-    let words = ExplanationText { e, markup: Markup::Plain };
+    let words = ExplanationText::new(e, Markup::Plain);
     let line = explain_line(e).unwrap_or_else(|| {
         let scale = if e.scale.rule == ScaleRule::Same { String::new() } else { words.scale() };
         format!("{} {scale}", words.verdict().unwrap_or_default()).trim_end().to_owned()
@@ -277,7 +274,7 @@ pub fn pair_causes(diff: &Diff, query: &Query) -> pprofdiff::Result<PairCauses> 
 /// Returns a conclusive explanation in one line: the first cause and the number of further causes, or that nothing
 /// changed. Returns `None` for an inconclusive explanation, and for a change without causes.
 pub fn explain_line(e: &Explanation) -> Option<String> {
-    let words = ExplanationText { e, markup: Markup::Plain };
+    let words = ExplanationText::new(e, Markup::Plain);
     match (e.verdict, e.causes.as_slice()) {
         (Verdict::Change, [first, rest @ ..]) => {
             let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };

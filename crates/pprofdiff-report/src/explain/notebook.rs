@@ -27,7 +27,7 @@ pub fn explain_html(e: &Explanation) -> String {
 /// Returns the fragment of one sample type without the style sheet: the totals, the picture, and the lines about
 /// warnings, moves, scale and noise, which the picture does not contain.
 pub(super) fn account_html(e: &Explanation) -> String {
-    let words = ExplanationText { e, markup: Markup::Html };
+    let words = ExplanationText::new(e, Markup::Html);
     let mut html = format!("<div>{}</div>", words.head("→"));
     push_account(&words, false, &mut html);
     let is_drawn = |about: &Priority| matches!(about, Priority::Answer | Priority::Account | Priority::Detail);

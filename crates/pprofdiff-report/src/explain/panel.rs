@@ -22,7 +22,7 @@ const MIN_CHANGED: f64 = 0.25;
 /// script finds its stacks; the number of the best candidate follows the numbers of the causes. Everything from the
 /// input is escaped. Warnings are not included, because the page itself shows them.
 pub fn explain_panel(e: &Explanation) -> String {
-    let words = ExplanationText { e, markup: Markup::Html };
+    let words = ExplanationText::new(e, Markup::Html);
     let mut html = "<h2>What changed</h2>".to_owned();
     // The page's header sums all runs of a side; the account compares means.
     if e.noise.runs != (1, 1) {

@@ -7,8 +7,8 @@ use crate::numbers::{counted, figure as factor, least_growth, p_words};
 use pprofdiff::list::CodeChange;
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff_explain::{
-    Cause, CauseKind, CausePart, Explanation, HeldState, MainFactor, MoveKind, Moved, NearestCandidate, ProgramShare,
-    Quantity, Remainder, Rewrite, ScaleRule, Verdict,
+    Cause, CauseKind, CausePart, Explanation, HeldState, MainFactor, MoveKind, Moved, NearestCandidate, PlaceOf,
+    ProgramShare, Quantity, Remainder, Rewrite, ScaleRule, Verdict,
 };
 
 /// Minimum change of the cost of a counted call that a sentence states; smaller changes would be rounded to zero.
@@ -26,6 +26,13 @@ pub(super) fn is_replaced(cause: &Cause) -> bool {
     let kinds: Vec<CauseKind> = cause.parts.iter().map(|part| part.kind).collect();
     let is_called = |part: &CausePart| part.caller.is_some() && part.caller == cause.function;
     kinds == [CauseKind::Added, CauseKind::Removed] && cause.parts.iter().all(is_called)
+}
+
+/// Returns true if the parts of the cause are its function's own cost and callees of the function.
+fn is_own_with_callees(cause: &Cause) -> bool {
+    let [itself, callees @ ..] = cause.parts.as_slice() else { return false };
+    let is_callee = |part: &CausePart| part.caller.is_some() && part.caller == cause.function;
+    itself.kind == CauseKind::Own && itself.function == cause.function && callees.iter().all(is_callee)
 }
 
 /// Returns true if callees of the cause's function have most of its change, and not more than it.
@@ -119,9 +126,31 @@ pub(super) struct TextLine {
 pub(super) struct ExplanationText<'a> {
     pub e: &'a Explanation,
     pub markup: Markup,
+    /// True to write source files with their folders.
+    pub has_folders: bool,
+}
+
+impl<'a> ExplanationText<'a> {
+    pub(super) fn new(e: &'a Explanation, markup: Markup) -> ExplanationText<'a> {
+        ExplanationText { e, markup, has_folders: false }
+    }
 }
 
 impl ExplanationText<'_> {
+    /// Formats the name of the function that contains the cause's source line, followed by the line:
+    /// `main.FindLoops (loops.go:212)`. Other functions, and script functions whose names contain the line, get their name
+    /// only.
+    fn placed(&self, cause: &Cause, of: PlaceOf, function: &str) -> String {
+        let name = self.markup.name(function);
+        match &cause.place {
+            Some(place) if cause.place_of() == of && !function.contains(&place.short()) => {
+                let line = if self.has_folders { format!("{}:{}", place.file, place.line) } else { place.short() };
+                format!("{name} ({})", self.markup.words(&line))
+            }
+            _ => name,
+        }
+    }
+
     pub(super) fn total(&self, value: f64) -> String {
         self.markup.amount(&units::show_real(value, &self.e.summary.unit))
     }
@@ -156,7 +185,8 @@ impl ExplanationText<'_> {
     /// one call replaced another, the sentence contains the amounts of both calls.
     fn sentence(&self, cause: &Cause) -> String {
         let up = cause.delta >= 0.0;
-        let function = cause.function.as_deref().map_or_else(|| "everything".to_owned(), |f| self.markup.name(f));
+        let function = cause.function.as_deref();
+        let function = function.map_or_else(|| "everything".to_owned(), |f| self.placed(cause, PlaceOf::Function, f));
         let more = if up { "more" } else { "less" };
         let costs = match self.verb(cause) {
             "allocates" | "holds" | "has" => self.verb_more(cause, more),
@@ -173,7 +203,7 @@ impl ExplanationText<'_> {
             };
         }
         if let Some((wrapped, caller)) = cause.wraps.as_deref().zip(cause.caller.as_deref()) {
-            let (wrapped, caller) = (self.markup.name(wrapped), self.markup.name(caller));
+            let (wrapped, caller) = (self.markup.name(wrapped), self.placed(cause, PlaceOf::Caller, caller));
             let now = if up { "now" } else { "no longer" };
             return format!("{caller} {now} calls {wrapped} through {function}; cost of {function} besides {wrapped}");
         }
@@ -185,7 +215,17 @@ impl ExplanationText<'_> {
             let values = [came, went].map(|part| self.amount(part.delta));
             return format!("{function} calls {came_to} ({}) instead of {went_to} ({})", values[0], values[1]);
         }
-        match (cause.kind, cause.caller.as_deref().map(|f| self.markup.name(f))) {
+        match (cause.kind, cause.caller.as_deref().map(|f| self.placed(cause, PlaceOf::Caller, f))) {
+            // The plain table shows the function's own cost without the functions of the runtime.
+            (CauseKind::Own, caller) if is_own_with_callees(cause) && !self.e.is_delay(cause) => {
+                let callees: Vec<&str> = cause.parts[1..].iter().filter_map(|part| part.function.as_deref()).collect();
+                let callees = match callees.as_slice() {
+                    [callee] => self.markup.name(callee),
+                    _ => "its callees".to_owned(),
+                };
+                let caller = caller.map_or_else(String::new, |caller| format!(", called by {caller}"));
+                format!("{function} itself, with {callees}, {costs}{caller}")
+            }
             // A wait for a lock costs the time of other holders, not of this function's own work.
             (CauseKind::Own, _) if self.e.is_delay(cause) => {
                 format!("waits at {function} cost {more}")
@@ -290,7 +330,7 @@ impl ExplanationText<'_> {
             [] => return String::new(),
             [first, ..] if cause.caller.as_ref() == Some(&first.function) => return String::new(),
             more => match cause.main_program() {
-                Some(first) => return format!(", for {}", self.markup.name(&first.function)),
+                Some(first) => return format!(", for {}", self.placed(cause, PlaceOf::Program, &first.function)),
                 None => &more[..more.len().min(MAX_PARTS)],
             },
         };
@@ -351,11 +391,15 @@ impl ExplanationText<'_> {
         format!("{}{}: {change}{times}{split}{garbage}{code}", self.sentence(cause), self.program(cause))
     }
 
+    fn calls_in_words(&self, calls: f64) -> String {
+        self.markup.amount(&units::show_real(calls, "count"))
+    }
+
     /// Describes the counted calls of a cause: `. Called 5.0 times as often (30000 -> 150000), each 3.0% cheaper`. Empty if
     /// calls were not counted.
     fn counted_calls(&self, cause: &Cause) -> String {
         let Some(calls) = &cause.calls else { return String::new() };
-        let calls_of = |n: f64| self.markup.amount(&units::show_real(n, "count"));
+        let calls_of = |n: f64| self.calls_in_words(n);
         let work = if self.e.scale.is_equal() { "" } else { ", for the same work" };
         let each = match calls.unit_factor {
             Some(unit) if (unit - 1.0).abs() < MIN_SHOWN_CHANGE => ", each at the same cost".to_owned(),
@@ -428,7 +472,8 @@ impl ExplanationText<'_> {
         };
         // The total is 0 if the other side has all of the cost; then a percentage makes no sense.
         let total = if m.how == MoveKind::Outlined { self.e.total.1 } else { self.e.total.0 };
-        let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
+        let side = if m.how == MoveKind::Outlined { "new total" } else { "base's total" };
+        let size = if total > 0.0 { format!(": {} of the {side}", percent(m.delta / total)) } else { String::new() };
         match (m.how, m.cost) {
             (MoveKind::Renamed, Some((base, new))) => {
                 let (base, new) = (self.total(base), self.total(new));
@@ -452,13 +497,18 @@ impl ExplanationText<'_> {
             // The other function is unknown, because cost moved from or to several functions. The common caller
             // (`inside`) stands in its place, so the sentence names one function and this caller.
             (MoveKind::Shift, _) if m.inside.as_ref() == Some(&m.from) => {
-                format!("{function} costs more{inside}{size}{sum}")
+                format!("{function} {}{inside}{size}{sum}", self.costs("more"))
             }
             (MoveKind::Shift, _) if m.inside.as_ref() == Some(&m.function) => {
-                format!("{from} costs less{inside}{size}{sum}")
+                format!("{from} {}{inside}{size}{sum}", self.costs("less"))
             }
             (how, _) => format!("the cost of {from} is now in {function} ({}){inside}{size}{sum}", how.name()),
         }
+    }
+
+    /// Returns the verb of a function whose cost moved: `costs more`, or for a state such as goroutines `has more`.
+    fn costs(&self, more: &str) -> String {
+        if self.e.is_spent() { format!("costs {more}") } else { format!("has {more}") }
     }
 
     /// Formats the own costs of a caller and the functions that are parts of it together, on both sides.
@@ -581,6 +631,18 @@ impl ExplanationText<'_> {
                     factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE)),
                     self.candidate()
                 ),
+                None if e.differs_only_in_total() => {
+                    let p = e.account.p.map_or_else(String::new, p_words);
+                    let runs = match e.noise.runs {
+                        (1, 1) => "one run per side".to_owned(),
+                        (base, new) => format!("{base} + {new} runs"),
+                    };
+                    format!(
+                        "These samples are inconclusive: the total differs ({p}), but no frame can be told from noise \
+                         with {runs}.{limit}{}",
+                        self.candidate()
+                    )
+                }
                 None => format!("These samples are inconclusive.{limit}{}", self.candidate()),
             }),
         }
@@ -632,6 +694,23 @@ impl ExplanationText<'_> {
         // `frames` counts the functions with enough events to estimate a factor. Without any, omit "0 of 0 frames
         // agree".
         let agree = if frames == 0 { String::new() } else { format!(" ({agree} of {frames} frames agree)") };
+        if let Some(other) = &scale.disputed {
+            let own = match scale.is_equal() {
+                true => "equal work on both sides".to_owned(),
+                false => format!("{times} times as much work"),
+            };
+            let how = if scale.rule == ScaleRule::Unknown { "assumed here" } else { "shown here" };
+            let other_how = if other.rule == ScaleRule::Unknown { "is compared at" } else { "shows" };
+            let kind = self.markup.words(&other.sample_type);
+            let other_times = match (other.factor - 1.0).abs() < 0.005 {
+                true => "equal work".to_owned(),
+                false => format!("{} times as much", factor(other.factor)),
+            };
+            return format!(
+                "The amount of work is not certain: {own} is {how}{agree}, but {kind} {other_how} \
+                 {other_times}. {OPS} to tell which."
+            );
+        }
         match scale.rule {
             ScaleRule::Same => format!("Both sides did the same amount of work{agree}."),
             ScaleRule::Agree if self.e.is_work_within_runs() => {
@@ -664,6 +743,19 @@ impl ExplanationText<'_> {
                 format!("The amount of work is unknown and assumed to be {assumed}{agree}. {OPS}.")
             }
             ScaleRule::Level => format!("{} is compared as measured, without scaling.", self.state()),
+            ScaleRule::Counted => {
+                let Some(calls) = &scale.calls else { return String::new() };
+                let (function, [base, new]) =
+                    (self.markup.name(&calls.function), [calls.base, calls.new].map(|n| self.calls_in_words(n)));
+                match scale.is_equal() {
+                    true => format!("Both sides did the same amount of work: {function} was called {new} times."),
+                    false => format!(
+                        "The new side did {times} times as much work: {function} was called {base} {} {new} times.\
+                         {unchanged}",
+                        self.markup.arrow()
+                    ),
+                }
+            }
             ScaleRule::Given if scale.is_equal() && self.e.counts_each_event() => {
                 format!("Both sides did the same number of operations{agree}.")
             }
@@ -692,7 +784,8 @@ impl ExplanationText<'_> {
         }
         let mut listed = Vec::new();
         if account.is_listed(account.work) {
-            listed.push(format!("{} times the work explains {}", factor(e.scale.factor), self.amount(account.work)));
+            let explains = if e.scale.disputed.is_some() { "would explain" } else { "explains" };
+            listed.push(format!("{} times the work {explains} {}", factor(e.scale.factor), self.amount(account.work)));
         }
         match e.causes.as_slice() {
             [] => {}
@@ -711,7 +804,11 @@ impl ExplanationText<'_> {
         // programs, so omit it.
         // Runs of counts show their noise, and a p-value of counts that all runs repeat says nothing.
         let has_p = !self.e.is_exact() && !self.e.counts_each_event();
-        let p = account.p.filter(|_| has_p).map_or_else(String::new, |p| format!(", {}", p_words(p)));
+        let p = account.p.filter(|_| has_p).map_or_else(String::new, |p| {
+            // The user's or the counted number of operations divides the totals.
+            let of_operations = matches!(e.scale.rule, ScaleRule::Given | ScaleRule::Counted) && !e.scale.is_equal();
+            format!(", {}{}", p_words(p), if of_operations { " per operation" } else { "" })
+        });
         let total = format!("Total {} ({ratio}{p})", self.amount(account.delta)).replace(" ()", "").replace("(, ", "(");
         let listed = if listed.is_empty() { String::new() } else { format!(": {}", listed.join("; ")) };
         Some(format!("{total}{listed}. {}", self.remainder(account.is_listed(account.rest), !listed.is_empty())))
@@ -731,6 +828,9 @@ impl ExplanationText<'_> {
             Remainder::Unknown => format!("{remainder} may be noise: the number of samples is unknown."),
             Remainder::Unexplained if self.e.is_work_within_runs() => {
                 format!("{remainder} has no known cause; runs of one side differ as much.")
+            }
+            Remainder::Unexplained if self.e.may_runs_differ_as_much() => {
+                format!("{remainder} has no known cause; runs of equal builds may differ as much.")
             }
             Remainder::Unexplained => format!("{remainder} has no known cause."),
             Remainder::Noise => format!("{remainder} is within noise."),

@@ -26,7 +26,6 @@
 //! pass. It therefore returns an error for an empty list of rules, for an unknown sample type, and if the total is 0 in
 //! at least half of the new profiles. Complete counts (`Model::Exact`) are an exception: a count of 0 is a measurement.
 
-mod call_lines;
 mod exact;
 mod failed;
 mod levels;
@@ -41,6 +40,7 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
+pub use crate::diff::call_lines::SourceLocation;
 use crate::diff::list::CodeChange;
 use crate::diff::top::LeftOut;
 use crate::diff::{Diff, Granularity, Matching, Moves, Normalize, Query, Selection, Summary};
@@ -52,7 +52,6 @@ pub use crate::runs::{Halves, Runs};
 use crate::sampling::{Model, Sampling};
 use crate::{Error, ErrorKind, Result};
 #[doc(hidden)]
-pub use call_lines::{BelowSite, CallSite, call_lines};
 use exact::Decimal;
 pub use failed::FailedRule;
 use levels::RuleTest;
@@ -60,7 +59,6 @@ use limit::Test;
 use pprofdiff_profile::short_lists::sort_by;
 use rule::{CheckRule, RuleCost, Subject};
 pub use same_code::SameCode;
-pub use within::SourceLocation;
 
 /// Returns the warning about a rule with the outcome [`Outcome::Unmatched`].
 #[doc(hidden)]

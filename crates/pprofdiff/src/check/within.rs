@@ -1,22 +1,10 @@
 //! Finds the findings that contain other findings, and the source locations of their functions.
 
 use pprofdiff_profile::random::HashMap;
-use serde::Serialize;
 
-use super::{Finding, Outcome};
+use super::{Finding, Outcome, SourceLocation};
 use crate::diff::{Sort, identity};
 use crate::runs::MeasuredRuns;
-
-/// The source location of a function, as recorded in the profiles.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
-pub struct SourceLocation {
-    /// The source file.
-    pub file: String,
-    /// The line at which the function begins. If the profile lacks it, the lowest recorded line within the function.
-    pub line: i64,
-}
 
 /// The outcomes whose findings nest.
 const OUTCOMES: [Outcome; 3] = [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed];

@@ -17,6 +17,7 @@
 
 #[cfg(feature = "list")]
 mod alignment;
+pub(crate) mod call_lines;
 pub(crate) mod calls;
 pub mod edges;
 pub mod filter;

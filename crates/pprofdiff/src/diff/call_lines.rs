@@ -4,9 +4,34 @@ use std::collections::BTreeMap;
 
 use pprofdiff_profile::random::HashMap;
 
-use super::SourceLocation;
-use crate::diff::{Walk, identity};
-use crate::runs::MeasuredRuns;
+use serde::Serialize;
+
+use super::{Measure, Walk, identity};
+
+/// A line of a source file, as recorded in the profiles.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct SourceLocation {
+    /// The source file.
+    pub file: String,
+    /// The line. For a function, the line at which it begins, or the lowest recorded line within it if the profile lacks
+    /// that line.
+    pub line: i64,
+}
+
+impl SourceLocation {
+    /// Creates a line of a file.
+    pub fn new(file: impl Into<String>, line: i64) -> SourceLocation {
+        SourceLocation { file: file.into(), line }
+    }
+
+    /// Returns the line in short: the file's name without its folders, and the line, such as `loops.go:212`.
+    pub fn short(&self) -> String {
+        let name = self.file.rsplit(['/', '\\']).next().unwrap_or(&self.file);
+        format!("{name}:{}", self.line)
+    }
+}
 
 /// The lines to find: lines of these functions, in stacks that continue as described.
 #[doc(hidden)]
@@ -41,13 +66,18 @@ impl BelowSite<'_> {
     }
 }
 
-/// Returns the line of each site that has the largest cost on one side. Lines of the opposite side do not count, because
-/// lines shift between builds. A site without stacks, and a function without a file or a line, get `None`.
+/// Returns the cost of each line of each site on one side, summed over the side's first `n_runs` profiles. Functions
+/// without a file or a line do not count.
 #[doc(hidden)]
-pub fn call_lines(runs: &MeasuredRuns, base: bool, sites: &[CallSite<'_>]) -> Vec<Option<SourceLocation>> {
-    let mut costs: Vec<BTreeMap<(String, i64), i128>> = sites.iter().map(|_| BTreeMap::new()).collect();
-    let trim = &runs.measure().summary().query.trim_path;
-    for walk in runs.measure().walks_of(base) {
+pub fn call_lines(
+    measure: &Measure,
+    base: bool,
+    n_runs: usize,
+    sites: &[CallSite<'_>],
+) -> Vec<BTreeMap<SourceLocation, f64>> {
+    let mut costs: Vec<BTreeMap<SourceLocation, f64>> = sites.iter().map(|_| BTreeMap::new()).collect();
+    let trim = &measure.summary().query.trim_path;
+    for walk in measure.walks_of(base).take(n_runs) {
         let file_of = |function: u32| {
             let profile = &walk.input.profile;
             let file = identity::file_path(profile.string(profile.functions().file[function as usize]), trim);
@@ -57,17 +87,12 @@ pub fn call_lines(runs: &MeasuredRuns, base: bool, sites: &[CallSite<'_>]) -> Ve
             for ((function, line), cost) in by_line {
                 let file = file_of(function);
                 if !file.is_empty() && line > 0 {
-                    *costs.entry((file, line)).or_default() += cost;
+                    *costs.entry(SourceLocation { file, line }).or_default() += cost as f64;
                 }
             }
         }
     }
-    let largest = |costs: BTreeMap<(String, i64), i128>| {
-        // The first line of the file wins among lines of equal cost.
-        let ((file, line), _) = costs.into_iter().rev().max_by_key(|(_, cost)| *cost)?;
-        Some(SourceLocation { file, line })
-    };
-    costs.into_iter().map(largest).collect()
+    costs
 }
 
 /// Returns the costs of one profile for each site, by function (as an index of the profile) and line.
@@ -113,7 +138,8 @@ fn costs_by_line(walk: &Walk<'_>, sites: &[CallSite<'_>]) -> Vec<BTreeMap<(u32, 
 }
 
 /// The maximum number of sites, because the roles of a function are bits of one number.
-const MAX_SITES: usize = 32;
+#[doc(hidden)]
+pub const MAX_SITES: usize = 32;
 
 /// Returns a set of bits for each function of a profile: bit `i` for a function whose line site `i` wants, and bit
 /// `MAX_SITES + i` for a function below it. Most frames have no role, so samples cost little.

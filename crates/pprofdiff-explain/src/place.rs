@@ -1,0 +1,138 @@
+//! Adds source lines to causes: the line of the call that changed, or the line of a function's own cost. A cause gets a
+//! line only if that line has most of the change.
+
+use std::collections::BTreeMap;
+
+use super::answer::PlaceOf;
+use super::thresholds::MIN_PART_OF_LINE;
+use super::{Cause, CauseKind, Explanation};
+use pprofdiff::shared::{BelowSite, CallSite, MAX_SITES, SourceLocation, call_lines};
+use pprofdiff::{Normalize, Result, Selection};
+
+/// Maximum number of causes that get a source line. Each has two sites.
+const MAX_LOCATED: usize = MAX_SITES / 2;
+
+/// Adds the source lines to the causes of an explanation, and to the suspects and the candidate.
+///
+/// # Errors
+/// Fails only if the work was cancelled.
+pub(super) fn add_places(
+    selection: &Selection,
+    types: &[(String, String)],
+    explanation: &mut Explanation,
+) -> Result<()> {
+    for also in &mut explanation.also {
+        add_places(selection, types, also)?;
+    }
+    let number = types.iter().position(|(kind, _)| *kind == explanation.summary.sample_type);
+    let (runs, factor) = (explanation.noise.runs, explanation.scale.factor);
+    let Explanation { causes, suspects, candidate, .. } = explanation;
+    let candidate = candidate.as_mut().map(|nearest| &mut nearest.cause);
+    let mut causes: Vec<&mut Cause> = causes.iter_mut().chain(suspects).chain(candidate).collect();
+    // The lines of a label's samples may differ from the lines of all samples.
+    causes.retain(|cause| cause.label.is_none() && cause.function.is_some());
+    causes.truncate(MAX_LOCATED);
+    let Some(number) = number.filter(|_| !causes.is_empty()) else { return Ok(()) };
+    let measure = selection.measure_type(number, Normalize::None)?;
+    let places: Vec<Option<SourceLocation>> = {
+        let sites: Vec<CallSite<'_>> = causes.iter().flat_map(|cause| sites_of(cause)).collect();
+        let sums = [(true, runs.0), (false, runs.1)].map(|(base, n)| call_lines(&measure, base, n, &sites));
+        let scales = [factor / runs.0.max(1) as f64, 1.0 / runs.1.max(1) as f64];
+        let costs = |site: usize| [0, 1].map(|side| scaled(&sums[side][site], scales[side]));
+        let place = |(i, cause): (usize, &&mut Cause)| {
+            // The second site counts only if the samples lack the first one.
+            let all = [2 * i, 2 * i + 1].map(costs);
+            let costs = all.iter().find(|costs| costs.iter().any(|lines| !lines.is_empty()))?;
+            line_of_change(costs, cause.delta)
+        };
+        causes.iter().enumerate().map(place).collect()
+    };
+    causes.into_iter().zip(places).for_each(|(cause, place)| cause.place = place);
+    Ok(())
+}
+
+fn scaled(costs: &BTreeMap<SourceLocation, f64>, scale: f64) -> BTreeMap<SourceLocation, f64> {
+    costs.iter().map(|(line, cost)| (line.clone(), cost * scale)).collect()
+}
+
+/// Returns the line with most of a change, given the costs of all lines of both sides per run, at equal work. If the
+/// lines moved between the builds, each side must have a line with most of its cost, and the line of the costlier side
+/// counts. Returns `None` if the lines together did not change like the cause.
+fn line_of_change(costs: &[BTreeMap<SourceLocation, f64>; 2], delta: f64) -> Option<SourceLocation> {
+    let sum = |lines: &BTreeMap<SourceLocation, f64>| lines.values().sum::<f64>();
+    let needed = MIN_PART_OF_LINE * delta.abs();
+    if (sum(&costs[1]) - sum(&costs[0])) * delta.signum() < needed {
+        return None;
+    }
+    let mut changes: BTreeMap<&SourceLocation, f64> = BTreeMap::new();
+    for (side, sign) in [(0, -1.0), (1, 1.0)] {
+        costs[side].iter().for_each(|(line, cost)| *changes.entry(line).or_default() += sign * cost * delta.signum());
+    }
+    let all: f64 = changes.values().map(|change| change.abs()).sum();
+    let dominant = |lines: &BTreeMap<SourceLocation, f64>| {
+        let (line, cost) = lines.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)))?;
+        (*cost >= MIN_PART_OF_LINE * sum(lines)).then(|| line.clone())
+    };
+    let (line, change) = changes.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(a.0)))?;
+    if change >= needed.max(MIN_PART_OF_LINE * all) {
+        return Some(line.clone());
+    }
+    let [base, new] = [dominant(&costs[0])?, dominant(&costs[1])?];
+    let costlier = if delta < 0.0 { &base } else { &new };
+    (base != new).then(|| costlier.clone())
+}
+
+/// Returns two sites of a cause: the line that describes it best, and any line of the same function in case that the
+/// samples do not contain the first one.
+fn sites_of(cause: &Cause) -> [CallSite<'_>; 2] {
+    fn texts(names: &[String]) -> Vec<&str> {
+        names.iter().map(String::as_str).collect()
+    }
+    let [functions, callers, callees] =
+        [&cause.evidence.functions, &cause.evidence.callers, &cause.evidence.callees].map(|names| texts(names));
+    let part = cause.changed_call().filter(|_| cause.kind != CauseKind::Own).and_then(|part| part.function.as_deref());
+    let (site, below) = match (cause.place_of(), cause.main_program()) {
+        (PlaceOf::Program, Some(program)) => (texts(&program.functions), BelowSite::Anywhere(functions)),
+        (PlaceOf::Caller, _) => (callers, BelowSite::Callee(functions)),
+        _ if !callees.is_empty() => (functions, BelowSite::Callee(callees)),
+        _ => match part {
+            Some(callee) => (functions, BelowSite::Callee(vec![callee])),
+            None if cause.kind == CauseKind::Own => (functions, BelowSite::Leaf),
+            None => (functions, BelowSite::Any),
+        },
+    };
+    [CallSite { functions: site.clone(), below }, CallSite { functions: site, below: BelowSite::Any }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_of_change;
+    use pprofdiff::shared::SourceLocation;
+    use std::collections::BTreeMap;
+
+    fn place(base: &[(i64, f64)], new: &[(i64, f64)]) -> Option<i64> {
+        let lines = |costs: &[(i64, f64)]| -> BTreeMap<SourceLocation, f64> {
+            costs.iter().map(|(line, cost)| (SourceLocation::new("a.go", *line), *cost)).collect()
+        };
+        let sum = |costs: &[(i64, f64)]| costs.iter().map(|(_, cost)| cost).sum::<f64>();
+        line_of_change(&[lines(base), lines(new)], sum(new) - sum(base)).map(|line| line.line)
+    }
+
+    #[test]
+    fn only_a_line_with_most_of_the_change_is_named() {
+        assert_eq!(place(&[], &[(7, 70.0), (9, 30.0)]), Some(7));
+        assert_eq!(place(&[], &[(7, 60.0), (9, 40.0)]), None);
+        // Line 7 is larger, and line 9 changed.
+        assert_eq!(place(&[(7, 90.0), (9, 10.0)], &[(7, 92.0), (9, 40.0)]), Some(9));
+        assert_eq!(place(&[(7, 90.0)], &[(7, 50.0)]), Some(7));
+        // Three lines changed alike.
+        assert_eq!(place(&[(7, 90.0), (8, 5.0), (9, 5.0)], &[(7, 95.0), (8, 10.0), (9, 10.0)]), None);
+    }
+
+    #[test]
+    fn a_line_that_moved_between_the_builds_is_named_by_the_costlier_side() {
+        assert_eq!(place(&[(7, 90.0)], &[(12, 150.0)]), Some(12));
+        assert_eq!(place(&[(7, 150.0)], &[(12, 90.0)]), Some(7));
+        assert_eq!(place(&[(7, 50.0), (8, 40.0)], &[(12, 80.0), (13, 70.0)]), None);
+    }
+}
