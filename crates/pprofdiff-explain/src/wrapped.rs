@@ -44,8 +44,13 @@ pub(super) struct Wrapper {
 }
 
 /// Returns a wrapper that explains a considerable part of an added or removed candidate, largest candidate first.
-/// `scale` is the expected ratio of all new runs to all base runs.
-pub(super) fn wrapper(rows: &StackRows, candidates: &[CauseCandidate], scale: f64) -> Option<Wrapper> {
+/// `costs` returns the costs of the frames of `rows`. `scale` is the expected ratio of all new runs to all base runs.
+pub(super) fn wrapper<'r>(
+    rows: &StackRows,
+    costs: impl FnOnce() -> &'r FrameCosts,
+    candidates: &[CauseCandidate],
+    scale: f64,
+) -> Option<Wrapper> {
     let is_one_sided = |candidate: &&CauseCandidate| {
         candidate.subject.label.is_none() && matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed)
     };
@@ -54,7 +59,7 @@ pub(super) fn wrapper(rows: &StackRows, candidates: &[CauseCandidate], scale: f6
     if one_sided.is_empty() {
         return None;
     }
-    let only_on = one_sided_frames(rows, &FrameCosts::new(rows));
+    let only_on = one_sided_frames(rows, costs());
     one_sided.into_iter().find_map(|candidate| wrapper_of(rows, candidate, &only_on, scale))
 }
 
