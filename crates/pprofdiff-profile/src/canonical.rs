@@ -252,32 +252,31 @@ static RULES: &[NameRule] = &[
 /// nothing, and a test would fail.
 static COMPILED: [OnceLock<Option<Regex>>; RULES.len()] = [const { OnceLock::new() }; RULES.len()];
 
-/// The maximum number of lists of texts of a rule.
-const MAX_LISTS: usize = 6;
-
-/// By rule and list of texts: the bytes that every name with these texts has, as a set of [`bytes_of`].
-static BYTES: [[u128; MAX_LISTS]; RULES.len()] = {
-    let (mut all, mut rule) = ([[0; MAX_LISTS]; RULES.len()], 0);
+/// By rule: the bytes that every name needs for the rule, as a set of [`bytes_of`].
+static BYTES: [u64; RULES.len()] = {
+    let (mut all, mut rule) = ([0; RULES.len()], 0);
     while rule < RULES.len() {
-        let mut list = 0;
+        let (mut common, mut list) = (u64::MAX, 0);
         while list < RULES[rule].has.len() {
-            let mut part = 0;
+            let (mut needed, mut part) = (0, 0);
             while part < RULES[rule].has[list].len() {
-                all[rule][list] |= bytes_of(RULES[rule].has[list][part]);
+                needed |= bytes_of(RULES[rule].has[list][part]);
                 part += 1;
             }
+            common &= needed;
             list += 1;
         }
+        all[rule] = common;
         rule += 1;
     }
     all
 };
 
-/// Returns the set of bytes of a text: a bit for each value of the lower seven bits.
-const fn bytes_of(text: &str) -> u128 {
+/// Returns the set of bytes of a text: a bit for each value of the lower six bits.
+const fn bytes_of(text: &str) -> u64 {
     let (bytes, mut set, mut i) = (text.as_bytes(), 0, 0);
     while i < bytes.len() {
-        set |= 1 << (bytes[i] & 127);
+        set |= 1 << (bytes[i] & 63);
         i += 1;
     }
     set
@@ -318,13 +317,12 @@ pub fn canonical_of(name: &str) -> Canonical<'_> {
 /// changed it ([`Variants::Own`] if none did).
 fn replaced(mut name: Cow<'_, str>, applies: impl Fn(Variants) -> bool) -> (Cow<'_, str>, Variants) {
     let mut variants = Variants::Own;
-    // Most names lack a byte of each list, and looking that up is cheaper than searching for texts.
+    // Most names lack a byte of each rule, and looking that up is cheaper than searching for texts.
     let mut bytes = bytes_of(&name);
     for ((rule, regex), needed) in
         RULES.iter().zip(&COMPILED).zip(&BYTES).filter(|((rule, _), _)| applies(rule.variants))
     {
-        let has_all = |texts: &[&str]| texts.iter().all(|text| name.contains(text));
-        if !rule.has.iter().zip(needed).any(|(texts, needed)| needed & !bytes == 0 && has_all(texts)) {
+        if needed & !bytes != 0 || !rule.has.iter().any(|all| all.iter().all(|part| name.contains(part))) {
             continue;
         }
         let Some(regex) = regex.get_or_init(|| Regex::new(rule.pattern).ok()) else { continue };
