@@ -31,7 +31,7 @@ use super::thresholds::{
     MAX_REST_OF_NO_CHANGE, MIN_PART_OF_SHOWN_MOVE, MIN_REST_OF_LIKELY_CHANGE, MIN_UNATTRIBUTED_PART, MIN_WITNESSES,
     REPORTED_FRAMES_OF_TOTAL,
 };
-use super::wrapped::{Wrapper, wrapper};
+use super::wrapped::{Wrapper, one_sided_frames, wrapper};
 use super::{ExplainOptions, account};
 use pprofdiff::sampling::Model;
 use pprofdiff::shared::{ValueKind, is_level_among};
@@ -116,8 +116,8 @@ impl<'a> Comparison<'a> {
 /// The rows of both sides with common names, and the moves that the names show.
 pub(super) struct CommonRows {
     rows: StackRows,
-    /// The costs of the frames of `rows`.
-    costs: OnceCell<FrameCosts>,
+    /// The result of [`one_sided_frames`] for `rows`.
+    only_on: OnceCell<Vec<u8>>,
     /// The rows before inlined frames were removed.
     uncut: account::Uncut,
     /// Warnings about frames that only one side's recorder wrote.
@@ -149,19 +149,19 @@ impl CommonRows {
         moved.extend(folded.iter().filter(is_shown).map(|call| inlined_move(sides, &shown, call)));
         moved.extend(clones(&rows, sides.total, |side, value| sides.per_run(side, value)));
         let rewrite = rewritten.map(|code| rewrite(sides, &shown, code));
-        let (costs, wrapped) = (costs.into(), HashMap::default());
-        CommonRows { rows, costs, uncut, recorded, renamed, renamed_to, rewrite, moved, wrapped }
+        let (only_on, wrapped) = (one_sided_frames(&rows, &costs).into(), HashMap::default());
+        CommonRows { rows, only_on, uncut, recorded, renamed, renamed_to, rewrite, moved, wrapped }
     }
 
-    /// Returns the costs of the frames.
-    fn costs(&self) -> &FrameCosts {
-        self.costs.get_or_init(|| FrameCosts::new(&self.rows))
+    /// Returns, by frame, a bit for the side if only one side has the frame.
+    fn only_on(&self) -> &[u8] {
+        self.only_on.get_or_init(|| one_sided_frames(&self.rows, &FrameCosts::new(&self.rows)))
     }
 
     /// Replaces the stacks of rows, like [`StackRows::regroup`].
     fn regroup(&mut self, change: impl FnMut(usize, &mut Vec<u32>)) {
         self.rows.regroup(change);
-        self.costs.take();
+        self.only_on.take();
     }
 
     fn shown(&self) -> ShownNames<'_> {
@@ -312,7 +312,7 @@ pub(super) fn interpret(sides: &Comparison<'_>, common: &mut CommonRows, work: &
         let attribution = Attribution::new(&common.rows, &sets, &search);
         let candidates = attribution.candidates();
         let may_fold = shifts < MAX_FOLDED_SHIFTS && !work.is_used_up();
-        if may_fold && let Some(wrapper) = wrapper(&common.rows, || common.costs(), &candidates, search.scale) {
+        if may_fold && let Some(wrapper) = wrapper(&common.rows, || common.only_on(), &candidates, search.scale) {
             shifts += 1;
             common.list_wrapper(sides, &wrapper);
             common.unwrap_stacks(&wrapper);
