@@ -187,7 +187,7 @@ fn a_cause_says_whether_the_instructions_of_the_function_changed() {
     let same = "its instructions are the same in both builds, so it may run more often, on other data, at another address, or \
          on a busier machine";
     let moved = text(&builds.compare("explain", "moved", &[]));
-    assert!(moved.contains("main.hash itself costs more") && moved.contains(same), "{moved}");
+    assert!(moved.contains("main.hash (main.go:1) itself costs more") && moved.contains(same), "{moved}");
     let json_of = |program: &str| json(&builds.compare("explain", program, &["--format", "json"]));
     let cause = &json_of("moved")["causes"][0];
     assert_eq!((cause["function"].as_str(), cause["code"]["change"].as_str()), (Some("main.hash"), Some("identical")));
@@ -213,7 +213,7 @@ fn an_inlined_function_is_not_said_to_have_changed_itself() {
     {
         builds.profile(program, &[("main.hash", 900), ("main.count", 900), ("main.join", 800), ("main.step", 700)]);
         let explained = text(&builds.run("explain", program, &[]));
-        assert!(explained.contains("main.step itself costs more") && explained.contains(words), "{explained}");
+        assert!(explained.contains("main.step (main.go:1) itself costs more") && explained.contains(words), "{explained}");
     }
 }
 
@@ -393,7 +393,7 @@ fn a_check_explains_whether_the_code_of_a_failed_function_changed() {
     let Some(builds) = Builds::new("why") else { return };
     let output = text(&builds.compare("check", "changed", &["--fail-on", "flat:any>+5%"]));
     assert!(
-        output.contains("why: main.hash itself costs more") && output.contains("its instructions changed"),
+        output.contains("why: main.hash (main.go:1) itself costs more") && output.contains("its instructions changed"),
         "{output}"
     );
 }

@@ -41,20 +41,35 @@ impl CostRelation {
         match (gained.function, lost.function) {
             (a, b) if calls(gained, b, a) || calls(lost, a, b) => CostRelation::Call,
             (a, b) if [gained, lost].iter().any(|func| wraps(*func, a, b) || wraps(*func, b, a)) => CostRelation::Above,
-            (a, b) if are_alike(rows, a, b) || have_the_same_callees(rows, a, b) => CostRelation::Likeness,
-            (a, b) if is_replaced(rows, a, b) => CostRelation::Replacement,
-            _ => CostRelation::Nothing,
+            (a, b) => CostRelation::without_call(rows, a, b),
+        }
+    }
+
+    /// Returns the relation of two functions that do not call each other.
+    fn without_call(rows: &StackRows, gained: u32, lost: u32) -> CostRelation {
+        if are_alike(rows, gained, lost) {
+            return CostRelation::Likeness;
+        }
+        // Few stacks contain one of the functions. One search for both finds them faster than a search of each stack.
+        let has_either = rows.stacks.with_either(gained, lost);
+        let with_either = || checkpointed(&rows.rows).filter(|row| has_either[row.stack as usize]);
+        match () {
+            () if have_the_same_callees(rows, with_either(), gained, lost) => CostRelation::Likeness,
+            () if !with_either().any(|row| is_elsewhere(rows, row, gained, lost)) => CostRelation::Replacement,
+            () => CostRelation::Nothing,
         }
     }
 }
 
 /// Returns true if only the new side has `gained`, and only the base has `lost`.
 pub(super) fn is_replaced(rows: &StackRows, gained: u32, lost: u32) -> bool {
-    let is_elsewhere = |(i, row): (usize, &Row)| {
-        let has = |frame: u32| rows.stack(i).contains(&frame);
-        row.values[0] > 0.0 && has(gained) || row.values[1] > 0.0 && has(lost)
-    };
-    !checkpointed(rows.rows.iter().enumerate()).any(is_elsewhere)
+    !checkpointed(&rows.rows).any(|row| is_elsewhere(rows, row, gained, lost))
+}
+
+/// Returns true if a row has `gained` on the base, or `lost` on the new side.
+fn is_elsewhere(rows: &StackRows, row: &Row, gained: u32, lost: u32) -> bool {
+    let has = |frame: u32| rows.stacks.get(row.stack).contains(&frame);
+    row.values[0] > 0.0 && has(gained) || row.values[1] > 0.0 && has(lost)
 }
 
 /// Returns true if stacks with most of the cost of these rows satisfy `has`.
@@ -89,16 +104,12 @@ fn are_alike(rows: &StackRows, a: u32, b: u32) -> bool {
     module(&a.package) == module(&b.package) && a.is_alike(&b) && !a.may_implement(&b, rows.runtime.name == "go")
 }
 
-/// Returns true if two functions call the same functions of the program, with similar shares of cost.
-fn have_the_same_callees(rows: &StackRows, a: u32, b: u32) -> bool {
+/// Returns true if two functions call the same functions of the program, with similar shares of cost. `with_either` has
+/// the rows that contain one of the functions.
+fn have_the_same_callees<'r>(rows: &StackRows, with_either: impl Iterator<Item = &'r Row>, a: u32, b: u32) -> bool {
     let mut callees: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
-    for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
-        let stack = rows.stack(i);
-        // Few stacks contain one of the functions, and a search for one number is fast.
-        if !stack.contains(&a) && !stack.contains(&b) {
-            continue;
-        }
-        for call in stack.windows(2) {
+    for row in with_either {
+        for call in rows.stacks.get(row.stack).windows(2) {
             let index = [a, b].iter().position(|&frame| frame == call[0]);
             if let Some(index) = index.filter(|_| rows.names[call[1] as usize].class.program) {
                 callees.entry(call[1]).or_default()[index] += row.values[0] + row.values[1];

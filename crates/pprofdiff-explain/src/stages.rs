@@ -1,6 +1,7 @@
 //! The stages of an explanation, in order, each with the struct that it hands to the next: the comparison, rows with
 //! names that both sides share, the search with its interpretation, and the answer.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::account::{Books, CauseEntry};
@@ -10,6 +11,7 @@ use super::answer::{
     ScaleRule, Verdict, WorkScale,
 };
 use super::attribution::{Attribution, CauseCandidate, CauseKind, CostShift, Description, Swap};
+use super::evidence::costs::FrameCosts;
 use super::evidence::recorded;
 use super::evidence::rows::StackRows;
 use super::evidence::sets::Sets;
@@ -29,7 +31,7 @@ use super::thresholds::{
     MAX_REST_OF_NO_CHANGE, MIN_PART_OF_SHOWN_MOVE, MIN_REST_OF_LIKELY_CHANGE, MIN_UNATTRIBUTED_PART, MIN_WITNESSES,
     REPORTED_FRAMES_OF_TOTAL,
 };
-use super::wrapped::{Wrapper, wrapper};
+use super::wrapped::{Wrapper, one_sided_frames, wrapper};
 use super::{ExplainOptions, account};
 use pprofdiff::sampling::Model;
 use pprofdiff::shared::{ValueKind, is_level_among};
@@ -114,6 +116,8 @@ impl<'a> Comparison<'a> {
 /// The rows of both sides with common names, and the moves that the names show.
 pub(super) struct CommonRows {
     rows: StackRows,
+    /// The result of [`one_sided_frames`] for `rows`.
+    only_on: OnceCell<Vec<u8>>,
     /// The rows before inlined frames were removed.
     uncut: account::Uncut,
     /// Warnings about frames that only one side's recorder wrote.
@@ -136,7 +140,7 @@ impl CommonRows {
         let renamed = std::mem::take(&mut names.renamed);
         // The search for causes stays above the code that was rewritten.
         names.cut();
-        let MatchedNames { rows, uncut, rewritten, .. } = names;
+        let MatchedNames { rows, costs, uncut, rewritten, .. } = names;
         let renamed_to: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
         let shown = ShownNames { rows: &rows, renamed: renamed_to.clone() };
         let mut moved: Vec<Moved> = Vec::new();
@@ -145,7 +149,19 @@ impl CommonRows {
         moved.extend(folded.iter().filter(is_shown).map(|call| inlined_move(sides, &shown, call)));
         moved.extend(clones(&rows, sides.total, |side, value| sides.per_run(side, value)));
         let rewrite = rewritten.map(|code| rewrite(sides, &shown, code));
-        CommonRows { rows, uncut, recorded, renamed, renamed_to, rewrite, moved, wrapped: HashMap::default() }
+        let (only_on, wrapped) = (one_sided_frames(&rows, &costs).into(), HashMap::default());
+        CommonRows { rows, only_on, uncut, recorded, renamed, renamed_to, rewrite, moved, wrapped }
+    }
+
+    /// Returns, by frame, a bit for the side if only one side has the frame.
+    fn only_on(&self) -> &[u8] {
+        self.only_on.get_or_init(|| one_sided_frames(&self.rows, &FrameCosts::new(&self.rows)))
+    }
+
+    /// Replaces the stacks of rows, like [`StackRows::regroup`].
+    fn regroup(&mut self, change: impl FnMut(usize, &mut Vec<u32>)) {
+        self.rows.regroup(change);
+        self.only_on.take();
     }
 
     fn shown(&self) -> ShownNames<'_> {
@@ -214,12 +230,12 @@ impl CommonRows {
     /// Removes the frames of a wrapper from its routes.
     fn unwrap_stacks(&mut self, wrapper: &Wrapper) {
         let values: Vec<[f64; 2]> = self.rows.rows.iter().map(|row| row.values).collect();
-        self.rows.regroup(|row, stack| wrapper.unwrap_stack(stack, values[row]));
+        self.regroup(|row, stack| wrapper.unwrap_stack(stack, values[row]));
     }
 
     /// Truncates the stacks below the frame inside which cost only changed places.
     fn fold(&mut self, shift: &CostShift) {
-        self.rows.regroup(|i, stack| {
+        self.regroup(|i, stack| {
             if shift.rows.binary_search(&(i as u32)).is_ok() {
                 stack.truncate(shift.kept_frames(stack));
             }
@@ -296,7 +312,7 @@ pub(super) fn interpret(sides: &Comparison<'_>, common: &mut CommonRows, work: &
         let attribution = Attribution::new(&common.rows, &sets, &search);
         let candidates = attribution.candidates();
         let may_fold = shifts < MAX_FOLDED_SHIFTS && !work.is_used_up();
-        if may_fold && let Some(wrapper) = wrapper(&common.rows, &candidates, search.scale) {
+        if may_fold && let Some(wrapper) = wrapper(&common.rows, || common.only_on(), &candidates, search.scale) {
             shifts += 1;
             common.list_wrapper(sides, &wrapper);
             common.unwrap_stacks(&wrapper);

@@ -44,8 +44,13 @@ pub(super) struct Wrapper {
 }
 
 /// Returns a wrapper that explains a considerable part of an added or removed candidate, largest candidate first.
-/// `scale` is the expected ratio of all new runs to all base runs.
-pub(super) fn wrapper(rows: &StackRows, candidates: &[CauseCandidate], scale: f64) -> Option<Wrapper> {
+/// `only_on` returns the result of [`one_sided_frames`]. `scale` is the expected ratio of all new runs to all base runs.
+pub(super) fn wrapper<'r>(
+    rows: &StackRows,
+    only_on: impl FnOnce() -> &'r [u8],
+    candidates: &[CauseCandidate],
+    scale: f64,
+) -> Option<Wrapper> {
     let is_one_sided = |candidate: &&CauseCandidate| {
         candidate.subject.label.is_none() && matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed)
     };
@@ -54,8 +59,8 @@ pub(super) fn wrapper(rows: &StackRows, candidates: &[CauseCandidate], scale: f6
     if one_sided.is_empty() {
         return None;
     }
-    let only_on = one_sided_frames(rows, &FrameCosts::new(rows));
-    one_sided.into_iter().find_map(|candidate| wrapper_of(rows, candidate, &only_on, scale))
+    let only_on = only_on();
+    one_sided.into_iter().find_map(|candidate| wrapper_of(rows, candidate, only_on, scale))
 }
 
 fn wrapper_of(rows: &StackRows, candidate: &CauseCandidate, only_on: &[u8], scale: f64) -> Option<Wrapper> {

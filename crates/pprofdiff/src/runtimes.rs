@@ -294,17 +294,18 @@ pub fn classify<S: AsRef<str> + Sync>(names: &[S], user: &UserRules, asked: Aske
     let is = |regex: &Option<Regex>, name: &str| regex.as_ref().is_some_and(|regex| regex.is_match(name));
     let any = |user: &[bytes::Regex], name: &str| user.iter().any(|regex| regex.is_match(name.as_bytes()));
     let is_system = |name: &str| is(system, name) || any(&user.system, name);
-    let class = |name: &str| Class {
-        system: is_system(name),
+    let class = |name: &str, system: bool| Class {
+        system,
         background: is(background, name) || any(&user.background, name),
         artefact: is(artefact, name),
         own_waits: is(own_waits, name),
         benchmark: is(benchmark, name),
         collects: is(collects, name),
         allocates: is(allocates, name),
-        program: !is_system(name) && !is(standard, name),
+        program: !system && !is(standard, name),
     };
-    (runtime, names.iter().map(|name| class(name.as_ref())).collect())
+    let classes = names.iter().map(|name| class(name.as_ref(), is_system(name.as_ref())));
+    (runtime, classes.collect())
 }
 
 /// Returns, for each name, whether it belongs to the language's runtime and not to the program.

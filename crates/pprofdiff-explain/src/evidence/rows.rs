@@ -91,6 +91,9 @@ impl RunValues {
 /// If more than one in this many stacks is out of order, all stacks are sorted.
 const MOVED: usize = 8;
 
+/// The number of frames that a search for a frame compares at once.
+const SEARCHED_FRAMES: usize = 64;
+
 /// Stacks by number, stored end to end, root first.
 #[derive(Clone, Default)]
 pub(crate) struct StackList {
@@ -136,6 +139,22 @@ impl StackList {
 
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Returns, by stack, true if it contains one of two frames.
+    pub(crate) fn with_either(&self, a: u32, b: u32) -> Vec<bool> {
+        let (mut with, mut stack) = (vec![false; self.len()], 0);
+        for (chunk, start) in checkpointed(self.frames.chunks(SEARCHED_FRAMES).zip((0..).step_by(SEARCHED_FRAMES))) {
+            // Few chunks have one of the frames. Without a branch, this compares several frames at once.
+            if !chunk.iter().fold(false, |has, &frame| has | (frame == a) | (frame == b)) {
+                continue;
+            }
+            for (place, _) in (start..).zip(chunk).filter(|(_, frame)| **frame == a || **frame == b) {
+                stack += self.ends[stack..].iter().take_while(|end| **end <= place).count();
+                with[stack] = true;
+            }
+        }
+        with
     }
 
     /// Returns the numbers of stacks, sorted by frames. `n_names` is the number of names.
@@ -413,6 +432,19 @@ mod tests {
             let key = |i: usize, row: &Row| (row.background, rows.stack(i).to_vec(), row.labels, row.is_below);
             let actual = actual.map(|(i, row)| (key(i, row), row.values));
             assert!(actual.eq(expected), "{seed}");
+        }
+    }
+
+    #[test]
+    fn with_either_finds_the_stacks_that_contain_a_frame() {
+        for seed in 0..200u64 {
+            let (n_frames, mut stacks) = (2 + mix(seed) % 300, StackList::default());
+            let frame = |i: u64, depth: u64| (mix(seed << 20 | i << 8 | depth) % n_frames) as u32;
+            for i in 0..60 {
+                stacks.push((0..mix(seed << 20 | i) % 9).map(|depth| frame(i, depth)));
+            }
+            let expected: Vec<bool> = (0..60).map(|n| stacks.get(n).iter().any(|&frame| frame < 2)).collect();
+            assert_eq!(stacks.with_either(0, 1), expected, "{seed}");
         }
     }
 
