@@ -114,16 +114,14 @@ impl Polynomial<'_> {
         self.small((v >> 32) as u32);
     }
 
-    /// Ends the sequence with the lengths of its two parts. The lengths are always the last two numbers, so sequences
-    /// of different lengths differ there.
-    fn end(mut self, first: u32, second: u32) -> Digest {
+    /// Ends the sequence with its length. The length is always the last number, so sequences of different lengths
+    /// differ there.
+    #[inline]
+    fn end(mut self, length: u32) -> Digest {
         self.end_block();
-        for length in [first, second] {
-            self.value = [0, 1].map(|lane: usize| {
-                reduce(u128::from(self.value[lane]) * u128::from(self.powers[1][lane]) + u128::from(length))
-            });
-        }
-        self.value
+        [0, 1].map(|lane: usize| {
+            reduce(u128::from(self.value[lane]) * u128::from(self.powers[1][lane]) + u128::from(length))
+        })
     }
 }
 
@@ -209,7 +207,7 @@ impl SampleIdentity {
             numbers.int(size);
             numbers.int(offset);
             numbers.digest(string(name));
-            numbers.end(0, 0)
+            numbers.end(0)
         }));
         let functions = p.functions();
         self.function_digests.clear();
@@ -219,7 +217,7 @@ impl SampleIdentity {
             numbers.digest(string(functions.system_name[f]));
             numbers.digest(string(functions.file[f]));
             numbers.int(functions.start_line[f] as u64);
-            numbers.end(0, 0)
+            numbers.end(0)
         }));
         let locations = p.locations();
         self.location_digests.clear();
@@ -240,7 +238,7 @@ impl SampleIdentity {
                 numbers.int(locations.line_number[line] as u64);
                 numbers.int(locations.line_column[line] as u64);
             }
-            numbers.end(lines.len() as u32, 0)
+            numbers.end(lines.len() as u32)
         }));
     }
 
@@ -264,7 +262,7 @@ impl SampleIdentity {
         let stack = sample.stack(&mut self.stack);
         numbers.locations(&self.location_digests, stack);
         numbers.digest(label_set);
-        numbers.end(stack.len() as u32, 0)
+        numbers.end(stack.len() as u32)
     }
 
     /// Returns the digest of a sample's label set.
@@ -291,7 +289,7 @@ impl SampleIdentity {
             };
             label.iter().for_each(|&d| numbers.digest(d));
         }
-        numbers.end(self.labels.len() as u32, 0)
+        numbers.end(self.labels.len() as u32)
     }
 }
 
@@ -315,7 +313,7 @@ mod tests {
             }
             whole.digest([7, 8]);
             single.digest([7, 8]);
-            assert_eq!(whole.end(n, 0), single.end(n, 0), "{n} locations");
+            assert_eq!(whole.end(n), single.end(n), "{n} locations");
         }
     }
 

@@ -112,7 +112,7 @@ impl SnapshotMemory {
             lookup.reserve(last.digests.len(), |i| hash(&digest_of(i)));
             for (i, d) in last.digests.iter().enumerate() {
                 // All digests of one snapshot differ.
-                lookup.find_or_insert(hash(d), i, |_| false, |i| hash(&digest_of(i)));
+                lookup.insert_new(hash(d), i as u32, |i| hash(&digest_of(i)));
             }
         }
         let row = self.last_of_row.len();
