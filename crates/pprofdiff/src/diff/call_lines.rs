@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use pprofdiff_profile::random::HashMap;
+use pprofdiff_profile::samples::Sample;
 
 use serde::Serialize;
 
+use super::walk::{SampleLocations, SampleVisitor};
 use super::{Measure, Walk, identity};
 
 /// A line of a source file, as recorded in the profiles.
@@ -97,27 +99,76 @@ pub fn call_lines(
 
 /// Returns the costs of one profile for each site, by function (as an index of the profile) and line.
 fn costs_by_line(walk: &Walk<'_>, sites: &[CallSite<'_>]) -> Vec<BTreeMap<(u32, i64), i128>> {
-    let (locations, roles) = (walk.input.profile.locations(), roles(walk, sites));
-    let mut costs: Vec<BTreeMap<(u32, i64), i128>> = sites.iter().map(|_| BTreeMap::new()).collect();
-    // The frames with a role, innermost first: depth, roles, function and line.
-    let mut stack: Vec<(usize, u64, (u32, i64))> = Vec::new();
-    walk.for_each(|value, leaf_first, _| {
-        stack.clear();
-        let mut depth = 0;
+    let (profile, roles) = (&walk.input.profile, roles(walk, sites));
+    let role_of = |function: u32| roles.get(function as usize).copied().unwrap_or(0);
+    let lines = |location: u32| profile.locations().lines(location).map(|line| line as usize);
+    let functions = &profile.locations().line_function;
+    let union = |location: u32| lines(location).fold(0, |roles, line| roles | role_of(functions[line]));
+    let mut visitor = SiteVisitor {
+        walk,
+        sites,
+        roles: &roles,
+        location_roles: (0..profile.n_locations() as u32).map(union).collect(),
+        stack: Vec::new(),
+        costs: sites.iter().map(|_| BTreeMap::new()).collect(),
+    };
+    walk.visit(&profile.sample_range(), &mut visitor);
+    visitor.costs
+}
+
+/// Adds up the costs of the sites' lines.
+struct SiteVisitor<'w, 'm> {
+    walk: &'w Walk<'m>,
+    sites: &'w [CallSite<'w>],
+    /// The roles of each function of the profile.
+    roles: &'w [u64],
+    /// The roles of all functions of each location.
+    location_roles: Vec<u64>,
+    /// The frames of the current sample that have a role, innermost first: depth, roles, function and line.
+    stack: Vec<(usize, u64, (u32, i64))>,
+    costs: Vec<BTreeMap<(u32, i64), i128>>,
+}
+
+impl<'m> SampleVisitor<'m> for SiteVisitor<'_, 'm> {
+    /// Most samples contain no function whose line is wanted. They are read once and dropped.
+    #[inline(always)]
+    fn sample(&mut self, value: i64, locations: impl SampleLocations, _: Sample<'m>) {
         // Filters add pseudo-frames after the profile's own locations. They have no line.
-        for &location in leaf_first.iter().filter(|&&location| (location as usize) < locations.len()) {
-            for line in locations.lines(location).map(|line| line as usize) {
+        let mut roles = 0;
+        locations.for_each(|location| roles |= self.location_roles.get(location as usize).copied().unwrap_or(0));
+        if roles & u64::from(u32::MAX) != 0 {
+            self.stack.clear();
+            let mut depth = 0;
+            locations.for_each(|location| depth += self.push(location, depth));
+            self.add(value);
+        }
+    }
+}
+
+impl SiteVisitor<'_, '_> {
+    /// Appends the frames of a location that have a role. Returns the number of all its frames.
+    fn push(&mut self, location: u32, depth: usize) -> usize {
+        let locations = self.walk.input.profile.locations();
+        let Some(&roles) = self.location_roles.get(location as usize) else { return 0 };
+        let lines = locations.lines(location);
+        let count = lines.len();
+        if roles != 0 {
+            for (depth, line) in (depth..).zip(lines.map(|line| line as usize)) {
                 let function = locations.line_function[line];
-                match roles.get(function as usize) {
-                    None | Some(0) => {}
-                    Some(&roles) => stack.push((depth, roles, (function, locations.line_number[line]))),
+                let roles = self.roles.get(function as usize).copied().unwrap_or(0);
+                if roles != 0 {
+                    self.stack.push((depth, roles, (function, locations.line_number[line])));
                 }
-                depth += 1;
             }
         }
-        for ((number, site), costs) in (0..).zip(sites).zip(&mut costs).filter(|_| !stack.is_empty()) {
+        count
+    }
+
+    /// Adds the value of the current sample to the innermost line of each site.
+    fn add(&mut self, value: i64) {
+        for ((number, site), costs) in (0..).zip(self.sites).zip(&mut self.costs) {
             let mut last_below = None;
-            for &(depth, roles, place) in &stack {
+            for &(depth, roles, place) in &self.stack {
                 let is_below = match (&site.below, last_below) {
                     (BelowSite::Any, _) => true,
                     (BelowSite::Leaf, _) => depth == 0,
@@ -133,8 +184,7 @@ fn costs_by_line(walk: &Walk<'_>, sites: &[CallSite<'_>]) -> Vec<BTreeMap<(u32, 
                 }
             }
         }
-    });
-    costs
+    }
 }
 
 /// The maximum number of sites, because the roles of a function are bits of one number.
