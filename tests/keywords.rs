@@ -120,6 +120,7 @@ fn options_of_messages_become_keywords_and_other_words_stay() {
         ("my--binary, perf script --itrace, --binary=x", "my--binary, perf script --itrace, --binary=x"),
         ("--focus on some frames", "focus= on some frames"),
         ("to rank them, pass --sample-type alloc_space", "to rank them, pass sample_type=\"alloc_space\""),
+        ("pass --sample-type 'Freed memory' or none", "pass sample_type=\"Freed memory\" or none"),
         ("pass one, such as --name orders", "pass one, such as name=\"orders\""),
         ("it does not fail (--same-code fail); its data", "it does not fail (same_code=\"fail\"); its data"),
     ] {

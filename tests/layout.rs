@@ -213,7 +213,10 @@ fn an_inlined_function_is_not_said_to_have_changed_itself() {
     {
         builds.profile(program, &[("main.hash", 900), ("main.count", 900), ("main.join", 800), ("main.step", 700)]);
         let explained = text(&builds.run("explain", program, &[]));
-        assert!(explained.contains("main.step (main.go:1) itself costs more") && explained.contains(words), "{explained}");
+        assert!(
+            explained.contains("main.step (main.go:1) itself costs more") && explained.contains(words),
+            "{explained}"
+        );
     }
 }
 

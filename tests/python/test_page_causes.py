@@ -160,7 +160,7 @@ def test_a_page_explains_a_few_sample_types(show: Open):
     # A normalized page determines the scale by itself.
     scaled = pprofdiff.diff(*pair("go-heap-ops")).normalize(1 / 3)
     page = show(scaled.to_html(sample_type="alloc_space"))
-    assert "main.splitFields now allocates in main.copyRest" in page.inner_text("#why")
+    assert "main.splitFields (heapops.go:61) now allocates in main.copyRest" in page.inner_text("#why")
     assert "3.00 times as much work" in page.inner_text("#why")
     tip = page.locator("#table td.chance[title*='x3']")
     assert tip.count() > 0

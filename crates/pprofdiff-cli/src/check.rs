@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::check::{CheckPolicy, Outcome, SourceLocation};
+use pprofdiff::check::{CheckPolicy, SourceLocation};
 use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
 use pprofdiff_explain::ExplainedCheck;
 use pprofdiff_page::PageView;
-use pprofdiff_report::{CheckOptions, Format, Report, Request, View, accepted_findings, exit_code};
+use pprofdiff_report::{AcceptedFindings, CheckOptions, Format, Report, Request, View, accepted_findings, exit_code};
 use pprofdiff_shell::{Failure, Outputs, Result, git, is_stdin, say, write_to};
 
 use crate::args::{CheckArgs, SideArgs};
@@ -26,14 +26,22 @@ const CONFIG: &str = "pprofdiff.toml";
 
 pub fn run(args: &CheckArgs) -> Result<u8> {
     let format = args.output.format()?;
-    let request = args.query.request(View::Check(options(args)?)).for_format(format, &REGISTRY)?;
+    let mut request = args.query.request(View::Check(options(args)?)).for_format(format, &REGISTRY)?;
     let reports = args.report.iter().map(|path| {
         let format = REGISTRY.format_of_path(path)?;
         Ok((path, format, reported(args, &request, path, format)?))
     });
     let reports = reports.collect::<Result<Vec<_>>>()?;
     let commits = git::commits(args.git.range.as_deref())?;
-    let (mut report, diff, mut store) = answer(args, &request)?;
+    let (diff, warnings, mut store) = load(args)?;
+    let mut report = answer(&request, &diff, &warnings)?;
+    if let (Report::Check(check), true) = (&report, args.accept_findings)
+        && accept_findings(check, args.config.as_deref())?
+    {
+        // The report and the exit code have the verdict with the new exceptions.
+        request.view = View::Check(options(args)?);
+        report = answer(&request, &diff, &warnings)?;
+    }
     if let (Report::Check(check), Some(commits)) = (&mut report, &commits) {
         for why in check.rules.iter_mut().filter_map(|rule| rule.why.as_mut()) {
             commits.rank(&diff, &request.query, Arc::make_mut(why))?;
@@ -49,7 +57,6 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         write_to(Some(path), |out| format.write(compared.as_ref().unwrap_or(&report), out, Default::default()))?;
     }
     let verdict = match &report {
-        Report::Check(check) if args.accept_findings => exit_code(verdict_without_failures(check)),
         Report::Check(check) => exit_code(check.verdict),
         _ => 2,
     };
@@ -66,9 +73,6 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         let asked = AnsweredCommand { verb: "check", regex: None, input, query, load, has_sources: false };
         suggest_next(&asked, &report, format, &args.output, left);
     }
-    if let (Report::Check(check), true) = (&report, args.accept_findings) {
-        accept_findings(check, args.config.as_deref())?;
-    }
     // Storing comes last, so that an error in the store does not hide the findings.
     match (&report, &mut store) {
         (Report::Check(check), Some((baseline, new)))
@@ -84,21 +88,18 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     written
 }
 
-/// Returns the verdict after the failing findings are accepted.
-fn verdict_without_failures(check: &ExplainedCheck) -> Outcome {
-    let findings = || check.rules.iter().flat_map(|rule| &rule.findings).map(|finding| finding.outcome);
-    let outcomes = check.rules.iter().map(|rule| rule.outcome).chain(findings());
-    outcomes.filter(|outcome| *outcome != Outcome::Fail).max().unwrap_or(Outcome::Pass)
-}
-
-/// Appends the failing findings to the allow-list of the configuration, which may not exist yet.
-fn accept_findings(check: &ExplainedCheck, named: Option<&Path>) -> Result<()> {
-    let (entries, count) = accepted_findings(check);
+/// Appends the failing findings to the allow-list of the configuration, which may not exist yet. Returns true if there are
+/// any. Failures of totals and groups are not accepted, because an exception without a frame turns its rule off.
+fn accept_findings(check: &ExplainedCheck, named: Option<&Path>) -> Result<bool> {
+    let AcceptedFindings { entries, count, refused } = accepted_findings(check);
     let path = named.unwrap_or(Path::new(CONFIG));
     let name = path.display();
+    for rule in refused {
+        say(&format!("{rule}: not accepted, because an exception would turn this rule off; raise its limit instead"));
+    }
     if count == 0 {
-        say(&format!("no finding fails, so {name} stays as it is"));
-        return Ok(());
+        say(&format!("nothing was added to {name}"));
+        return Ok(false);
     }
     let mut options = CheckOptions::default();
     let old = config(named)?.map_or_else(String::new, |(_, text)| text);
@@ -109,12 +110,14 @@ fn accept_findings(check: &ExplainedCheck, named: Option<&Path>) -> Result<()> {
     };
     options.config = Some(text.clone());
     options.rules().map_err(|e| {
-        Failure::Message(format!("{name}: the allow-list must consist of [[check.allow]] tables to append to it: {e}"))
+        Failure::Message(format!(
+            "{name}: cannot add to the allow-list; write `allow = [...]` as [[check.allow]] tables: {e}"
+        ))
     })?;
     pprofdiff::output::write_file(path, |out| out.write_all(text.as_bytes()))?;
-    let (findings, them) = if count == 1 { ("finding", "it") } else { ("findings", "them") };
-    say(&format!("added {count} {findings} to the allow-list of {name}; later checks allow {them}"));
-    Ok(())
+    let findings = if count == 1 { "finding" } else { "findings" };
+    say(&format!("added {count} {findings} to the allow-list of {name}"));
+    Ok(true)
 }
 
 /// Makes source files relative to the first of the folders that contains them. GitHub and code scanning show only files
@@ -154,10 +157,19 @@ fn reported(args: &CheckArgs, check: &Request, path: &Path, format: &Format) -> 
 /// A baseline, and the profiles that may be stored in it.
 type BaselineStore<'a> = (Baseline<'a>, Vec<Arc<Profile>>);
 
-/// Returns the findings, the comparison, and the place where the new side may be stored. If the baseline is still empty
-/// and may be filled, the new side is compared with itself, which validates the rules and the profiles before they are
-/// stored.
-fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, Option<BaselineStore<'a>>)> {
+/// Returns the findings, with the warnings of the baseline.
+fn answer(request: &Request, diff: &Diff, warnings: &[String]) -> Result<Report> {
+    let mut report = request.answer(diff)?;
+    if let (Report::Check(check), false) = (&mut report, warnings.is_empty()) {
+        Arc::make_mut(&mut check.summary).warnings.extend_from_slice(warnings);
+    }
+    Ok(report)
+}
+
+/// Returns the comparison, the warnings of the baseline, and the place where the new side may be stored. If the baseline is
+/// still empty and may be filled, the new side is compared with itself, which validates the rules and the profiles before
+/// they are stored.
+fn load(args: &CheckArgs) -> Result<(Diff, Vec<String>, Option<BaselineStore<'_>>)> {
     let outputs = Outputs::new(args.report.iter().map(PathBuf::as_path).chain(args.output.path()));
     let Some(dir) = &args.baseline.dir else {
         if let [one] = args.input.files.as_slice()
@@ -167,7 +179,7 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
             return Err(Failure::Message("a check needs BASE and NEW, or --baseline DIR and NEW".to_owned()));
         }
         let diff = open(&args.input, &args.load, outputs, args.query.sample_type())?;
-        return Ok((request.answer(&diff)?, diff, None));
+        return Ok((diff, Vec::new(), None));
     };
     if is_stdin(dir) || url(dir).is_some() {
         return Err(Failure::Message(format!("--baseline must be a folder, not {}", dir.display())));
@@ -200,11 +212,7 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
         warnings.push(format!("{nothing}; {} stored", new.len()));
     }
     let diff = Diff::new(if base.is_empty() { &new } else { &base }, &new)?;
-    let mut report = request.answer(&diff)?;
-    if let Report::Check(check) = &mut report {
-        Arc::make_mut(&mut check.summary).warnings.append(&mut warnings);
-    }
-    Ok((report, diff, Some((baseline, new))))
+    Ok((diff, warnings, Some((baseline, new))))
 }
 
 /// Returns the profiles without duplicates. A file with several names is loaded once and occurs several times.

@@ -131,15 +131,18 @@ fn too_many(error: &clap::Error, words: &[String], files: &[&OsString], options:
     ))
 }
 
-/// Explains that `--with` takes two words, after a list of files. Returns `None` if the files that follow can be the
-/// sides. clap accepts two files before and two files after an option as the sides, so it reports no error for them.
+/// Explains that `--with` takes one file per side. clap does not report `--with H1 H2 H3 H4`, because it takes H3 and H4 for
+/// BASE and NEW. Returns `None` if they can be the sides.
 pub fn several_heaps(args: &[OsString]) -> Option<String> {
     let args = args.get(2..).filter(|_| args[1] == "explain")?;
     let start = args.iter().position(|arg| arg == "--with")?;
     let words = args[start + 1..].iter().take_while(|arg| !is_option(arg)).count();
-    let is_side =
-        |arg: &OsString| arg.to_str().is_some_and(|arg| arg.starts_with("--base") || arg.starts_with("--new"));
-    let operands_precede = args[..start].first().is_some_and(|arg| !is_option(arg));
+    let is_side = |arg: &OsString| {
+        let option = arg.to_str().map(|arg| arg.split_once('=').map_or(arg, |(option, _)| option));
+        matches!(option, Some("--base" | "--new"))
+    };
+    let command = args::whole();
+    let operands_precede = !split(command.find_subcommand("explain")?, &args[..start]).0.is_empty();
     // Without sides before or among the options, the last two words are the sides.
     let heaps = if operands_precede || args.iter().any(is_side) { words } else { words.checked_sub(2)? };
     if heaps <= 2 {

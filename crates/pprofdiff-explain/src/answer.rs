@@ -48,8 +48,8 @@ pub enum ScaleRule {
     /// factor is their ratio, new divided by base.
     #[serde(rename = "ops given")]
     Given,
-    /// The profiles count calls, and the factor is the ratio of the calls of the functions that `main` and other functions
-    /// which were called once call several times, for example once per request ([`WorkScale::calls`]).
+    /// The profiles count calls, and the entry functions were called equally often on both sides ([`WorkScale::calls`]).
+    /// An entry function is called several times by functions that ran once, for example once per request by `main`.
     #[serde(rename = "calls counted")]
     Counted,
     /// The factor is 1: either all values are equal on both sides, or the own costs of at least three functions that do
@@ -90,9 +90,9 @@ pub struct WorkScale {
     /// The calls that count the work, for [`ScaleRule::Counted`]. `None` for other rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<CountedWork>,
-    /// The amount of work that another sample type of the same runs shows, if it differs, and one of both is more than an
-    /// assumption. Neither is certain then. Only for heap profiles of the same runs
-    /// ([`ExplainOptions::heap`](super::ExplainOptions::heap)) and the sample type next to them.
+    /// A different amount of work, from another sample type of the same runs. Neither is certain then. `None` if they agree,
+    /// if both are only assumed, and without heap profiles of the same runs
+    /// ([`ExplainOptions::heap`](super::ExplainOptions::heap)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disputed: Option<DisputedWork>,
 }

@@ -3,7 +3,7 @@
 
 use super::answer::{CountedCalls, CountedWork, ScaleRule};
 use super::naming::rounded;
-use super::thresholds::{MAX_DIFFERENCE_OF_CALLS, MAX_DIFFERENCE_OF_UNIT_COST, MAX_OPS_RATIO, MIN_PART_OF_ENTRIES};
+use super::thresholds::{MAX_DIFFERENCE_OF_CALLS, MAX_DIFFERENCE_OF_UNIT_COST, MIN_PART_OF_ENTRIES};
 use super::{Cause, CauseKind, ExplainOptions, Explanation};
 use pprofdiff::shared::{CallSums, CalledFunction, Moves, counts_every_call, counts_every_event};
 use pprofdiff::{Diff, Frames, Measure, Normalize, Query, Result, Selection};
@@ -23,9 +23,10 @@ fn called(cause: &Cause) -> Option<(&[String], Option<&[String]>)> {
     }
 }
 
-/// Returns the amount of work if the profiles count calls: the calls of the entry functions. Returns `None` if the user
-/// gave the amount, if `cost` counts calls or instructions itself, and if the entry functions do not have most of the cost
-/// or disagree.
+/// Returns the amount of work if the profiles count calls and the entry functions were called equally often on both sides.
+/// Returns `None` if the calls differ: `main` may have more requests, or a new loop may make the same call twice, and the
+/// number of calls does not distinguish them. Also returns `None` if the user gave the amount, if `cost` counts calls or
+/// instructions itself, and if the entry functions do not have most of the cost or disagree.
 ///
 /// # Errors
 /// Fails only if the work was cancelled.
@@ -40,14 +41,8 @@ pub(super) fn counted_work(
     let number = types.iter().position(|(kind, unit)| counts_every_call(kind, unit));
     let Some(number) = number.filter(|_| options.ops.is_none() && types.iter().any(is_cost)) else { return Ok(None) };
     let (entries, totals) = selection.measure_type(number, Normalize::None)?.entry_calls(cost, options.noise_runs);
-    let Some(first) = entries.first().filter(|first| first.calls.iter().all(|&calls| calls > 0.0)) else {
-        return Ok(None);
-    };
-    let ratio = first.calls[1] / first.calls[0];
-    if !(1.0 / MAX_OPS_RATIO..=MAX_OPS_RATIO).contains(&ratio) {
-        return Ok(None);
-    }
-    let agrees = |calls: [f64; 2]| (calls[1] / calls[0] / ratio - 1.0).abs() <= MAX_DIFFERENCE_OF_CALLS;
+    let agrees = |calls: [f64; 2]| (calls[1] / calls[0] - 1.0).abs() <= MAX_DIFFERENCE_OF_CALLS;
+    let Some(first) = entries.first().filter(|first| agrees(first.calls)) else { return Ok(None) };
     let part = |side: usize| {
         let agreeing = entries.iter().filter(|entry| agrees(entry.calls)).map(|entry| entry.cum[side]).sum::<f64>();
         agreeing / totals[side].max(f64::MIN_POSITIVE)

@@ -258,7 +258,10 @@ impl Naming<'_> {
         });
         let whole = self.scale * self.total[0] / self.rows.runs[1] as f64;
         let functions = spellings(entry.subject.function);
-        let ignored: Vec<u32> = entry.others.iter().copied().chain(self.consequences(entry)).collect();
+        // Later rules may have added stacks of another cause's function to this cause.
+        let is_own = |frame: &u32| entry.rows.iter().any(|&row| self.rows.stack(row as usize).contains(frame));
+        let others = entry.others.iter().copied().filter(|frame| !is_own(frame));
+        let ignored: Vec<u32> = others.chain(self.consequences(entry)).collect();
         let others: Vec<String> = ignored.iter().flat_map(|&frame| self.shown.spellings(frame)).collect();
         let function = name(entry.subject.function);
         Cause {

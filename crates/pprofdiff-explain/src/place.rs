@@ -1,12 +1,10 @@
 //! Adds source lines to causes: the line of the call that changed, or the line of a function's own cost. A cause gets a
 //! line only if that line has most of the change.
 
-use std::collections::BTreeMap;
-
 use super::answer::PlaceOf;
 use super::thresholds::MIN_PART_OF_LINE;
 use super::{Cause, CauseKind, Explanation};
-use pprofdiff::shared::{BelowSite, CallSite, MAX_SITES, SourceLocation, call_lines};
+use pprofdiff::shared::{BelowSite, CallSite, FileLine, LineCosts, MAX_SITES, FilesOfLines, SourceLocation, call_lines};
 use pprofdiff::{Normalize, Result, Selection};
 
 /// Maximum number of causes that get a source line. Each has two sites.
@@ -36,14 +34,15 @@ pub(super) fn add_places(
     let measure = selection.measure_type(number, Normalize::None)?;
     let places: Vec<Option<SourceLocation>> = {
         let sites: Vec<CallSite<'_>> = causes.iter().flat_map(|cause| sites_of(cause)).collect();
-        let sums = [(true, runs.0), (false, runs.1)].map(|(base, n)| call_lines(&measure, base, n, &sites));
+        let mut files = FilesOfLines::default();
+        let sums = [(true, runs.0), (false, runs.1)].map(|(base, n)| call_lines(&measure, base, n, &sites, &mut files));
         let scales = [factor / runs.0.max(1) as f64, 1.0 / runs.1.max(1) as f64];
         let costs = |site: usize| [0, 1].map(|side| scaled(&sums[side][site], scales[side]));
         let place = |(i, cause): (usize, &&mut Cause)| {
             // The second site counts only if the samples lack the first one.
             let all = [2 * i, 2 * i + 1].map(costs);
             let costs = all.iter().find(|costs| costs.iter().any(|lines| !lines.is_empty()))?;
-            line_of_change(costs, cause.delta)
+            line_of_change(costs, cause.delta).map(|line| files.location(line))
         };
         causes.iter().enumerate().map(place).collect()
     };
@@ -51,35 +50,31 @@ pub(super) fn add_places(
     Ok(())
 }
 
-fn scaled(costs: &BTreeMap<SourceLocation, f64>, scale: f64) -> BTreeMap<SourceLocation, f64> {
-    costs.iter().map(|(line, cost)| (line.clone(), cost * scale)).collect()
+fn scaled(costs: &LineCosts, scale: f64) -> LineCosts {
+    costs.iter().map(|(&line, cost)| (line, cost * scale)).collect()
 }
 
-/// Returns the line with most of a change, given the costs of all lines of both sides per run, at equal work. If the
-/// lines moved between the builds, each side must have a line with most of its cost, and the line of the costlier side
-/// counts. Returns `None` if the lines together did not change like the cause.
-fn line_of_change(costs: &[BTreeMap<SourceLocation, f64>; 2], delta: f64) -> Option<SourceLocation> {
-    let sum = |lines: &BTreeMap<SourceLocation, f64>| lines.values().sum::<f64>();
+/// Returns the line with most of a change, given the costs of all lines of both sides per run, at equal work. An edit above
+/// a function moves its lines, and then a large line looks like a change. Such a line counts only if each side has a single
+/// line; the line of the costlier side is returned. Returns `None` if the lines together did not change like the cause.
+fn line_of_change(costs: &[LineCosts; 2], delta: f64) -> Option<FileLine> {
+    let sum = |lines: &LineCosts| lines.values().sum::<f64>();
     let needed = MIN_PART_OF_LINE * delta.abs();
     if (sum(&costs[1]) - sum(&costs[0])) * delta.signum() < needed {
         return None;
     }
-    let mut changes: BTreeMap<&SourceLocation, f64> = BTreeMap::new();
+    let mut changes = LineCosts::new();
     for (side, sign) in [(0, -1.0), (1, 1.0)] {
-        costs[side].iter().for_each(|(line, cost)| *changes.entry(line).or_default() += sign * cost * delta.signum());
+        costs[side].iter().for_each(|(&line, cost)| *changes.entry(line).or_default() += sign * cost * delta.signum());
     }
     let all: f64 = changes.values().map(|change| change.abs()).sum();
-    let dominant = |lines: &BTreeMap<SourceLocation, f64>| {
-        let (line, cost) = lines.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)))?;
-        (*cost >= MIN_PART_OF_LINE * sum(lines)).then(|| line.clone())
-    };
-    let (line, change) = changes.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(a.0)))?;
+    let (line, change) = changes.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
     if change >= needed.max(MIN_PART_OF_LINE * all) {
-        return Some(line.clone());
+        return Some(line);
     }
-    let [base, new] = [dominant(&costs[0])?, dominant(&costs[1])?];
-    let costlier = if delta < 0.0 { &base } else { &new };
-    (base != new).then(|| costlier.clone())
+    let single = |lines: &LineCosts| lines.keys().next().copied().filter(|_| lines.len() == 1);
+    let [base, new] = [single(&costs[0])?, single(&costs[1])?];
+    Some(if delta < 0.0 { base } else { new })
 }
 
 /// Returns two sites of a cause: the line that describes it best, and any line of the same function in case that the
@@ -106,16 +101,13 @@ fn sites_of(cause: &Cause) -> [CallSite<'_>; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::line_of_change;
-    use pprofdiff::shared::SourceLocation;
-    use std::collections::BTreeMap;
+    use super::{LineCosts, line_of_change};
 
     fn place(base: &[(i64, f64)], new: &[(i64, f64)]) -> Option<i64> {
-        let lines = |costs: &[(i64, f64)]| -> BTreeMap<SourceLocation, f64> {
-            costs.iter().map(|(line, cost)| (SourceLocation::new("a.go", *line), *cost)).collect()
-        };
+        let lines =
+            |costs: &[(i64, f64)]| -> LineCosts { costs.iter().map(|&(line, cost)| ((0, line), cost)).collect() };
         let sum = |costs: &[(i64, f64)]| costs.iter().map(|(_, cost)| cost).sum::<f64>();
-        line_of_change(&[lines(base), lines(new)], sum(new) - sum(base)).map(|line| line.line)
+        line_of_change(&[lines(base), lines(new)], sum(new) - sum(base)).map(|(_, line)| line)
     }
 
     #[test]
@@ -130,9 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_moved_between_the_builds_is_named_by_the_costlier_side() {
+    fn a_line_that_moved_between_the_builds_is_named_if_it_is_the_only_one() {
         assert_eq!(place(&[(7, 90.0)], &[(12, 150.0)]), Some(12));
         assert_eq!(place(&[(7, 150.0)], &[(12, 90.0)]), Some(7));
         assert_eq!(place(&[(7, 50.0), (8, 40.0)], &[(12, 80.0), (13, 70.0)]), None);
+        // Three lines were inserted above, and line 9, now 12, costs more. Line 10 is the old line 7.
+        assert_eq!(place(&[(7, 89.7), (9, 10.0)], &[(10, 89.8), (12, 44.0)]), None);
     }
 }

@@ -33,10 +33,16 @@ pub fn keywords(text: &str) -> Cow<'_, str> {
         }
         spelled.push_str(&name);
         spelled.push('=');
-        let value = tail.strip_prefix(' ').map(|value| value.split([' ', ',', ';', ')']).next().unwrap_or_default());
-        if let Some(value) = value.filter(|value| WITH_VALUE.contains(&&*name) && !value.is_empty()) {
+        let Some(value) = tail.strip_prefix(' ').filter(|_| WITH_VALUE.contains(&&*name)) else { continue };
+        // Values with blanks are quoted for the shell.
+        let quoted = value.strip_prefix('\'').and_then(|value| value.split_once('\''));
+        let (value, after) = match quoted {
+            Some(quoted) => quoted,
+            None => value.split_at(value.find([' ', ',', ';', ')']).unwrap_or(value.len())),
+        };
+        if !value.is_empty() {
             spelled.push_str(&format!("{value:?}"));
-            rest = &tail[1 + value.len()..];
+            rest = after;
         }
     }
     Cow::Owned(spelled + rest)

@@ -461,6 +461,10 @@ fn first_line(table: &Table) -> Option<String> {
             (table.label(0).to_owned(), CostFormat::new(&table.summary, std::iter::once(pair)), pair)
         }
     };
+    // The rows of some tables, such as labels and stacks, have more than one text.
+    if label.is_empty() {
+        return None;
+    }
     let value = match table.summary.base {
         Some(_) => {
             let [base, new] = [pair.base, pair.new].map(|value| cost.sides.format(value));

@@ -370,31 +370,52 @@ pub fn exit_code(verdict: Outcome) -> u8 {
     }
 }
 
-/// Returns entries of the allow-list that cover the failing findings of a check, as text to append to a
-/// `pprofdiff.toml`, and the number of entries. Later checks then fail only for other findings.
-pub fn accepted_findings(check: &ExplainedCheck) -> (String, usize) {
-    let (mut text, mut count) = (String::new(), 0);
+/// Entries of the allow-list for the failing findings of a check.
+#[derive(Debug, Clone, Default)]
+pub struct AcceptedFindings {
+    /// The entries, as text to append to a `pprofdiff.toml`.
+    pub entries: String,
+    /// The number of entries.
+    pub count: usize,
+    /// The failed rules whose finding has no frame: an entry for them would cover the whole rule.
+    pub refused: Vec<String>,
+}
+
+/// Returns entries of the allow-list that cover the failing findings of a check. Later checks then fail only for other
+/// findings.
+pub fn accepted_findings(check: &ExplainedCheck) -> AcceptedFindings {
+    let mut accepted = AcceptedFindings::default();
+    // A rule may be given twice, in the configuration and on the command line.
+    let mut seen = HashSet::new();
     for rule in &check.rules {
         for f in rule.findings.iter().filter(|f| f.outcome == Outcome::Fail) {
+            let Some(frame) = &f.frame else {
+                if !accepted.refused.contains(&rule.rule) {
+                    accepted.refused.push(rule.rule.clone());
+                }
+                continue;
+            };
+            if !seen.insert((frame, &rule.rule, &rule.sample_type)) {
+                continue;
+            }
             let values = FindingValues::from_finding(f, &rule.unit);
             let (base, new) =
                 (values.value(f.base.median, values.cost.sides), values.value(f.new.median, values.cost.sides));
             let reason = format!("accepted: {base} -> {new}  {}", growth(f));
-            let frame = f.frame.as_deref().map(|frame| typed(&exactly(frame)));
             let entry = [
                 ("name", check.name.clone()),
-                ("frame", frame),
+                ("frame", Some(typed(&exactly(frame)))),
                 ("rule", Some(rule.rule.clone())),
                 ("sample_type", Some(rule.sample_type.clone())),
                 ("reason", Some(reason)),
             ];
-            text += "\n[[check.allow]]\n";
+            accepted.entries += "\n[[check.allow]]\n";
             let keys = entry.into_iter().filter_map(|(key, value)| Some((key, value?)));
-            keys.for_each(|(key, value)| text += &format!("{key} = {}\n", toml_text(&value)));
-            count += 1;
+            keys.for_each(|(key, value)| accepted.entries += &format!("{key} = {}\n", toml_text(&value)));
+            accepted.count += 1;
         }
     }
-    (text, count)
+    accepted
 }
 
 /// Formats a text for TOML, without escapes if possible.

@@ -128,7 +128,8 @@ impl HistoriesReport {
         };
         // The table has own costs, and the notes below it name changes of other costs.
         let others = self.rows.iter().filter(|row| row.largest.is_none() && row.has_other_change()).count();
-        let others = if others > 0 { format!(", and {others} by cost with callees") } else { String::new() };
+        let others =
+            if others > 0 { format!(", and {others} by the total or by cost with callees") } else { String::new() };
         format!(
             "{} of {} by {} changed lastingly{others}{failed}",
             self.changed().len(),
@@ -154,7 +155,7 @@ impl HistoriesReport {
             let of_cost = if self.sort == Sort::Flat { " of own cost" } else { "" };
             notes.push(format!("no lasting change{of_cost}: {}", names(&quiet)));
         }
-        for row in self.changed().iter().chain(quiet) {
+        for row in self.changed().iter().take(self.limit).chain(quiet.into_iter().take(MAX_NAMED)) {
             notes.extend(row.notes.iter().map(|note| format!("{}: {note}", row.name())));
         }
         if !short.is_empty() {

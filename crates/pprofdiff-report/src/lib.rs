@@ -51,7 +51,7 @@ mod view;
 pub use budget::{MIN_BUDGET, PairsText, TokenBudget, text_head};
 pub use chart::series_chart;
 #[cfg(feature = "check")]
-pub use check::{accepted_findings, exit_code};
+pub use check::{AcceptedFindings, accepted_findings, exit_code};
 pub use document::Document;
 pub use explain::{INCONCLUSIVE, explain_exit_code, explain_html, explain_line, explain_object, pair_causes};
 pub use format::csv::{CsvOptions, key_column};

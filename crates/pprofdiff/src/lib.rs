@@ -91,7 +91,9 @@ pub use statistics::sequential;
 #[doc(hidden)]
 pub mod shared {
     // pprofdiff-explain: stacks as rows of numbers.
-    pub use crate::diff::call_lines::{BelowSite, CallSite, MAX_SITES, SourceLocation, call_lines};
+    pub use crate::diff::call_lines::{
+        BelowSite, CallSite, FileLine, LineCosts, MAX_SITES, FilesOfLines, SourceLocation, call_lines,
+    };
     pub use crate::diff::calls::{CallSums, CalledFunction, EntryCalls};
     pub use crate::diff::edges::Calls;
     pub use crate::diff::labels::KnownTexts;

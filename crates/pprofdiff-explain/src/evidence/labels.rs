@@ -84,6 +84,53 @@ pub(crate) struct WorkLabels {
     set_numbers: Vec<Vec<u32>>,
 }
 
+/// The first words of the states of goroutines in text dumps (Go 1.26, `runtime/runtime2.go`: `waitReasonStrings` and
+/// `gStatusStrings`).
+const GOROUTINE_STATES: [&str; 26] = [
+    "GC ",
+    "IO wait",
+    "broken stub",
+    "chan ",
+    "cleanup wait",
+    "coroutine",
+    "copystack",
+    "dead",
+    "debug call",
+    "dumping heap",
+    "finalizer wait",
+    "flushing proc",
+    "force gc",
+    "garbage collection",
+    "idle",
+    "leaked",
+    "page trace",
+    "panicwait",
+    "preempted",
+    "runnable",
+    "running",
+    "select",
+    "semacquire",
+    "sleep",
+    "sync.",
+    "syscall",
+];
+/// More states, with a rare or general beginning.
+const OTHER_GOROUTINE_STATES: [&str; 9] = [
+    "stopping the world",
+    "synctest",
+    "timer goroutine",
+    "trace ",
+    "update",
+    "wait",
+    "system goroutine",
+    "???",
+    "moribund",
+];
+
+fn is_goroutine_state(value: &[u8]) -> bool {
+    GOROUTINE_STATES.iter().chain(&OTHER_GOROUTINE_STATES).any(|state| value.starts_with(state.as_bytes()))
+}
+
 impl WorkLabels {
     /// Keeps keys with 2 to 50 values if more than half of their cost is in values that both sides have. Any other key,
     /// such as a build, a process or a request, distinguishes the sides or the samples instead of the work.
@@ -137,8 +184,10 @@ impl WorkLabels {
         }
         let is_state = |key: u32| {
             let is_of_threads = |(_, value): &(u32, u32)| texts.get(*value).starts_with(b"STATE_");
+            let is_of_goroutines = |(_, value): &(u32, u32)| is_goroutines && is_goroutine_state(texts.get(*value));
             let mut values = pairs.values.iter().filter(|(other, _)| *other == key);
-            texts.get(key) == b"state" && (is_goroutines || values.all(is_of_threads))
+            // A label of the program may have the same key, such as the state of an order.
+            texts.get(key) == b"state" && values.all(|pair| is_of_threads(pair) || is_of_goroutines(pair))
         };
         let is_kept = |key: u32| {
             let [all, common] = costs[key as usize];

@@ -12,7 +12,7 @@ use pprofdiff_profile::short_lists::sort_by;
 pub(super) const RULE: Rule = Rule {
     name: "own_cost",
     needs: "stacks that end in a function, or below it only in the runtime",
-    says: "\"X itself costs more\", or \"X spends more in R\" for one function R of the runtime",
+    says: "\"X itself costs more\", \"X itself, with R, costs more\", or \"X spends more in R\" for a function R of the runtime",
     find: Find::Search,
 };
 

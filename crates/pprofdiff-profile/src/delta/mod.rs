@@ -321,7 +321,8 @@ impl DeltaComputer {
             };
             if let (Some(reset), OnReset::Error) = (&reset, on_reset) {
                 let detail = format!(
-                    "{reset} since {}: the process was restarted; choose to pass the new snapshot unchanged, or to clamp",
+                    "{reset} since {}: the process was restarted; choose to pass the new snapshot unchanged, or to clamp (the option \
+                     on-reset: pass or clamp)",
                     before.name
                 );
                 return Err(in_input(Error::new(ErrorKind::Reset, detail)));

@@ -28,6 +28,9 @@ pub(super) fn is_replaced(cause: &Cause) -> bool {
     kinds == [CauseKind::Added, CauseKind::Removed] && cause.parts.iter().all(is_called)
 }
 
+/// The maximum length of a source line in a sentence, in bytes. Longer file names are left out.
+const LONGEST_PLACE: usize = 200;
+
 /// Returns true if the parts of the cause are its function's own cost and callees of the function.
 fn is_own_with_callees(cause: &Cause) -> bool {
     let [itself, callees @ ..] = cause.parts.as_slice() else { return false };
@@ -145,7 +148,10 @@ impl ExplanationText<'_> {
         match &cause.place {
             Some(place) if cause.place_of() == of && !function.contains(&place.short()) => {
                 let line = if self.has_folders { format!("{}:{}", place.file, place.line) } else { place.short() };
-                format!("{name} ({})", self.markup.words(&line))
+                match line.len() > LONGEST_PLACE {
+                    true => name,
+                    false => format!("{name} ({})", self.markup.words(&line)),
+                }
             }
             _ => name,
         }
@@ -223,7 +229,11 @@ impl ExplanationText<'_> {
                     [callee] => self.markup.name(callee),
                     _ => "its callees".to_owned(),
                 };
-                let caller = caller.map_or_else(String::new, |caller| format!(", called by {caller}"));
+                let caller = caller.map_or_else(String::new, |caller| match (self.verb(cause), up) {
+                    ("spends", true) => format!(" (called more by {caller}, or slower)"),
+                    ("spends", false) => format!(" (called less by {caller}, or faster)"),
+                    _ => format!(", called by {caller}"),
+                });
                 format!("{function} itself, with {callees}, {costs}{caller}")
             }
             // A wait for a lock costs the time of other holders, not of this function's own work.
@@ -745,16 +755,8 @@ impl ExplanationText<'_> {
             ScaleRule::Level => format!("{} is compared as measured, without scaling.", self.state()),
             ScaleRule::Counted => {
                 let Some(calls) = &scale.calls else { return String::new() };
-                let (function, [base, new]) =
-                    (self.markup.name(&calls.function), [calls.base, calls.new].map(|n| self.calls_in_words(n)));
-                match scale.is_equal() {
-                    true => format!("Both sides did the same amount of work: {function} was called {new} times."),
-                    false => format!(
-                        "The new side did {times} times as much work: {function} was called {base} {} {new} times.\
-                         {unchanged}",
-                        self.markup.arrow()
-                    ),
-                }
+                let (function, number) = (self.markup.name(&calls.function), self.calls_in_words(calls.new));
+                format!("Both sides did the same amount of work: {function} was called {number} times.")
             }
             ScaleRule::Given if scale.is_equal() && self.e.counts_each_event() => {
                 format!("Both sides did the same number of operations{agree}.")
@@ -805,8 +807,8 @@ impl ExplanationText<'_> {
         // Runs of counts show their noise, and a p-value of counts that all runs repeat says nothing.
         let has_p = !self.e.is_exact() && !self.e.counts_each_event();
         let p = account.p.filter(|_| has_p).map_or_else(String::new, |p| {
-            // The user's or the counted number of operations divides the totals.
-            let of_operations = matches!(e.scale.rule, ScaleRule::Given | ScaleRule::Counted) && !e.scale.is_equal();
+            // The user's number of operations divides the totals.
+            let of_operations = e.scale.rule == ScaleRule::Given && !e.scale.is_equal();
             format!(", {}{}", p_words(p), if of_operations { " per operation" } else { "" })
         });
         let total = format!("Total {} ({ratio}{p})", self.amount(account.delta)).replace(" ()", "").replace("(, ", "(");

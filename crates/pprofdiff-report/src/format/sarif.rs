@@ -149,7 +149,10 @@ fn uri(path: &str) -> String {
     };
     let is_scheme = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
     if let Some((scheme, rest)) = path.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
-        return format!("{scheme}://{}", escape(rest));
+        // A URL has its own ports, queries and escapes.
+        let is_of_url = |b: u8| is_plain(b) || b":?&=%@+,;[]#".contains(&b);
+        let kept = |b: u8| if is_of_url(b) { char::from(b).to_string() } else { format!("%{b:02X}") };
+        return format!("{scheme}://{}", rest.bytes().map(kept).collect::<String>());
     }
     match path.as_bytes() {
         [b'/', ..] => format!("file://{}", escape(path)),
@@ -169,7 +172,7 @@ mod tests {
         assert_eq!(uri("src/a b.go"), "src/a%20b.go");
         assert_eq!(uri("/usr/local/go/src/runtime/proc.go"), "file:///usr/local/go/src/runtime/proc.go");
         assert_eq!(uri("C:\\src\\a.cc"), "file:///C:/src/a.cc");
-        assert_eq!(uri("https://host/cpu.pb.gz?x=1"), "https://host/cpu.pb.gz%3Fx%3D1");
+        assert_eq!(uri("https://host:80/a b?x=1"), "https://host:80/a%20b?x=1");
         assert_eq!(uri("a:b/c.go"), "a%3Ab/c.go");
     }
 }

@@ -51,7 +51,6 @@ use crate::runs::{ByChance, Sides};
 pub use crate::runs::{Halves, Runs};
 use crate::sampling::{Model, Sampling};
 use crate::{Error, ErrorKind, Result};
-#[doc(hidden)]
 use exact::Decimal;
 pub use failed::FailedRule;
 use levels::RuleTest;
@@ -499,7 +498,8 @@ impl Rules {
             && let Some(name) = self.allow.iter().find_map(|allow| allow.name.as_deref())
         {
             warnings.push(format!(
-                "the allow-list has entries of named checks, and this check has no name; pass one, such as --name {}",
+                "the allow-list has entries of named checks, and this check has no name; pass --name {}, or set `name` in the \
+                 configuration",
                 pprofdiff_profile::advice::word(name)
             ));
         }

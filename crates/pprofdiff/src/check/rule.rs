@@ -265,6 +265,7 @@ pub(super) fn from_toml(text: &str) -> Result<Rules> {
             return Err(Error::query("each entry of the allow-list needs a frame or a rule, and a reason"));
         }
         let frame = frame.map(|re| Ok((compile("the allow-list", &re)?, re))).transpose()?;
+        let name = name.as_deref().map(checked_name).transpose()?;
         rules.allow.push(Allow { frame, rule, sample_type, name, reason });
     }
     Ok(rules)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pprofdiff_profile::Profile;
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::samples::Sample;
 
@@ -68,33 +69,84 @@ impl BelowSite<'_> {
     }
 }
 
+/// A line: the number of its file in [`FilesOfLines`], and its number in the file.
+#[doc(hidden)]
+pub type FileLine = (u32, i64);
+
+/// The costs of lines.
+#[doc(hidden)]
+pub type LineCosts = BTreeMap<FileLine, f64>;
+
+/// The paths of source files, each stored once. A path can be long, and a function can have many lines.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct FilesOfLines {
+    paths: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+impl FilesOfLines {
+    fn number(&mut self, path: String) -> u32 {
+        *self.numbers.entry(path).or_insert_with_key(|path| {
+            self.paths.push(path.clone());
+            self.paths.len() as u32 - 1
+        })
+    }
+
+    /// Returns a line with the path of its file.
+    pub fn location(&self, (file, line): FileLine) -> SourceLocation {
+        SourceLocation { file: self.paths[file as usize].clone(), line }
+    }
+}
+
 /// Returns the cost of each line of each site on one side, summed over the side's first `n_runs` profiles. Functions
-/// without a file or a line do not count.
+/// without a file or a line do not count. Files are numbered in `files`.
 #[doc(hidden)]
 pub fn call_lines(
     measure: &Measure,
     base: bool,
     n_runs: usize,
     sites: &[CallSite<'_>],
-) -> Vec<BTreeMap<SourceLocation, f64>> {
-    let mut costs: Vec<BTreeMap<SourceLocation, f64>> = sites.iter().map(|_| BTreeMap::new()).collect();
+    files: &mut FilesOfLines,
+) -> Vec<LineCosts> {
+    let mut costs: Vec<LineCosts> = sites.iter().map(|_| BTreeMap::new()).collect();
     let trim = &measure.summary().query.trim_path;
     for walk in measure.walks_of(base).take(n_runs) {
-        let file_of = |function: u32| {
-            let profile = &walk.input.profile;
-            let file = identity::file_path(profile.string(profile.functions().file[function as usize]), trim);
-            String::from_utf8_lossy(&file).into_owned()
-        };
+        let profile = &walk.input.profile;
+        let of_functions = lines_are_of_functions(profile);
+        // The number of each function's file, or `None` without a path.
+        let mut known: HashMap<u32, Option<u32>> = HashMap::default();
         for (costs, by_line) in costs.iter_mut().zip(costs_by_line(&walk, sites)) {
             for ((function, line), cost) in by_line {
-                let file = file_of(function);
-                if !file.is_empty() && line > 0 {
-                    *costs.entry(SourceLocation { file, line }).or_default() += cost as f64;
+                let functions = profile.functions();
+                // A line that stands for the whole function is right only if it is the function's first line.
+                if line <= 0 || of_functions && functions.start_line[function as usize] != line {
+                    continue;
+                }
+                let file = *known.entry(function).or_insert_with(|| {
+                    let path = identity::file_path(profile.string(functions.file[function as usize]), trim);
+                    (!path.is_empty()).then(|| files.number(String::from_utf8_lossy(&path).into_owned()))
+                });
+                if let Some(file) = file {
+                    *costs.entry((file, line)).or_default() += cost as f64;
                 }
             }
         }
     }
     costs
+}
+
+/// The number of functions from which on it is no coincidence that each has a single line.
+const MANY_FUNCTIONS: usize = 30;
+
+/// Returns true if each function of a profile has a single line. V8 and cProfile write the first line of the function. The
+/// Rust crate `pprof` writes the line of one of the stacks for all stacks, so a line may belong to an unrelated call.
+fn lines_are_of_functions(profile: &Profile) -> bool {
+    let locations = profile.locations();
+    let mut lines: HashMap<u32, i64> = HashMap::default();
+    let all = locations.line_function.iter().zip(locations.line_number.iter());
+    all.into_iter().all(|(&function, &line)| *lines.entry(function).or_insert(line) == line)
+        && lines.len() >= MANY_FUNCTIONS
 }
 
 /// Returns the costs of one profile for each site, by function (as an index of the profile) and line.

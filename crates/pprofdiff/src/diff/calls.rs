@@ -82,8 +82,9 @@ impl Measure {
             }
         }
         let is_once = |frame: &u32| calls.get(frame).is_some_and(|calls| calls.iter().all(|&calls| calls <= 1.0));
-        let is_entry =
-            |frame: &u32| !is_once(frame) && callers.get(frame).is_some_and(|callers| callers.iter().all(is_once));
+        let is_repeated = |frame: &u32| calls.get(frame).is_some_and(|calls| calls.iter().all(|&calls| calls > 1.0));
+        let is_called_once = |callers: &HashSet<u32>| !callers.is_empty() && callers.iter().all(is_once);
+        let is_entry = |frame: &u32| is_repeated(frame) && callers.get(frame).is_some_and(is_called_once);
         let mut entries: Vec<EntryCalls> = calls
             .iter()
             .filter(|(frame, _)| is_entry(frame))
