@@ -699,8 +699,14 @@ fn several_heap_profiles_suggest_a_pattern_per_side() {
     }
     let unlike = error_of(&["explain", "main.pb", "branch.pb", "--with", "a1", "b1", "a2", "b2"]);
     assert!(unlike.contains(" explain --with BASE_HEAPS NEW_HEAPS main.pb branch.pb"), "{unlike}");
-    // Two words are the two sides.
-    assert!(!error_of(&["explain", "--with", "a", "b", "main.pb", "branch.pb"]).contains("--with takes"));
+    // Two words are the two sides. Options such as --base-binary are no sides, and options may precede the sides.
+    let heaps = ["explain", "--with", "a", "b", "main.pb", "branch.pb"];
+    for more in [&[][..], &["--base-binary", "x"], &["--new-time=1s-2s"]] {
+        let error = error_of(&[&heaps[..], more].concat());
+        assert!(!error.contains("--with takes"), "{error}");
+    }
+    let error = error_of(&["explain", "--sample-type", "cpu", "main.pb", "branch.pb", "--with", "a", "b", "c", "d"]);
+    assert!(error.contains("--with takes"), "{error}");
 }
 
 #[test]

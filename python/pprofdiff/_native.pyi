@@ -229,35 +229,7 @@ def series(
     git: str | PathLike[str] | None = None,
     on_error: Literal["collect", "raise"] = "collect",
     **options: Unpack[ViewAndLoadOptions],
-) -> Histories:
-    """Follow frames along a history of builds, or compare many builds with one base.
-
-    `profiles` is an iterable of anything that load() accepts, oldest first, or a pattern, or a selection of a store.
-    For a pattern such as "builds/*/cpu.pb.gz", the text that * matches is the key of a build, and builds are sorted by
-    key (numbers in keys compare as numbers). For a selection of a store such as "fleet/service=api", the builds are the
-    values of the remaining key. `key` is a function that returns a build's key for an item of `profiles` or, for a
-    pattern, for a path or URL. By default, the key in a list of paths is the differing part of the paths; for
-    other items it is the path, the Profile's name or the item's number. Loaded profiles are not kept in
-    memory, and an iterable is read a few items ahead.
-
-    With `group`, several histories are followed, such as one per service: series("runs/*/*.pb.gz",
-    group="service={1},build={2}") returns Histories. {1} is the text that the first wildcard matched. The key "build",
-    or else the last key, is the build. A pattern with several parts that vary needs it.
-
-    With `git`, the keys of the builds are commits, and builds are ordered by the history of the repository in this
-    folder. The build that a change came with then has the subject of its commit in `builds`.
-
-    Each build is compared with the previous build, or with `base` if it is given. `base` is anything that load()
-    accepts. Its key is "base", and an error in it is raised.
-
-    A build that can't be loaded, or that lacks the sample type, is listed in `errors` with the reason, and does not
-    affect the other builds. With on_error="raise" its error is raised. For the other keywords see load() and Views.
-    `sample_type` (a single one) defaults to the default type of the first build that loads, and units are converted to
-    the finest. `normalize` scales all builds to the first build, by "total" or "duration".
-
-    Raises PprofError for a question that can't be answered, and the error of the first build if all builds fail.
-    """
-
+) -> Histories: ...
 @overload
 def series(
     profiles: str | PathLike[str] | Iterable[_Source],

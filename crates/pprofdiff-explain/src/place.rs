@@ -4,7 +4,9 @@
 use super::answer::PlaceOf;
 use super::thresholds::MIN_PART_OF_LINE;
 use super::{Cause, CauseKind, Explanation};
-use pprofdiff::shared::{BelowSite, CallSite, FileLine, LineCosts, MAX_SITES, FilesOfLines, SourceLocation, call_lines};
+use pprofdiff::shared::{
+    BelowSite, CallSite, FileLine, FilesOfLines, LineCosts, MAX_SITES, SourceLocation, call_lines,
+};
 use pprofdiff::{Normalize, Result, Selection};
 
 /// Maximum number of causes that get a source line. Each has two sites.

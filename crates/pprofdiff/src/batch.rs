@@ -7,7 +7,7 @@
 //! The caller provides the pool and controls the pace. `push` accepts any number of pairs: the bound holds only if the
 //! caller pushes while the batch has room, as [`batch()`] does. The number of profiles in memory is then bounded,
 //! however many pairs there are. A failed pair yields an `Err` in its place and does not stop other pairs. Dropping a
-//! batch cancels its pairs. Cancelling the work in which the batch was created cancels them too; [`batch()`] and
+//! batch cancels its pairs. Cancelling the work that created the batch cancels them too; [`batch()`] and
 //! `map` then also stop waiting for a pair, while [`Batch::pop`] does not check for cancellation.
 
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ use crate::input::BatchItem;
 use crate::{LoadOptions, Source};
 use pprofdiff_profile::{Cancellation, cancellation};
 
-/// The interval at which [`batch()`] and `map` check for cancellation while they wait for a pair.
+/// The interval between two checks for cancellation, while [`batch()`] and `map` wait for a pair.
 const TICK: Duration = Duration::from_millis(50);
 
 /// The result of a pair. A panic is stored, and resumes on the thread that pops the pair.

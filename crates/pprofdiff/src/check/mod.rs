@@ -473,7 +473,7 @@ impl Rules {
         };
         let types = measured.into_iter().map(checked).collect();
         let checked_types: Vec<&str> = rules.iter().map(|rule| rule.sample_type.as_str()).collect();
-        warnings.extend(self.allow_warnings(&used, &checked_types));
+        warnings.extend(self.allow_warnings(&used, &checked_types, &diff.sample_types()));
         (summary.warnings, summary.query.normalize) = (warnings, query.normalize);
         let verdict = rules.iter().map(|r| r.outcome).max().filter(|&o| o != Outcome::Allowed);
         let name = self.name.clone();
@@ -481,19 +481,29 @@ impl Rules {
         Ok(RunsOfCheck { check, types })
     }
 
-    /// Returns warnings about entries of the allow-list that allowed nothing. Entries of another check or of another
-    /// sample type get no warning. If the check has a name, entries without one get no warning either, because another
-    /// check may need them.
-    fn allow_warnings(&self, used: &[bool], sample_types: &[&str]) -> Vec<String> {
+    /// Returns warnings about entries of the allow-list that allowed nothing. Entries of another check, or of a sample type
+    /// that no rule compared, get no warning. If the check has a name, entries without one get no warning either, because
+    /// another check may need them. If it has no name, entries of a sample type that the profiles lack get a warning: the
+    /// type may be misspelled. `compared` has the sample types of the rules, and `all` has the sample types of the profiles.
+    fn allow_warnings(&self, used: &[bool], compared: &[&str], all: &[(String, String)]) -> Vec<String> {
         let unused = self.allow.iter().zip(used).filter(|(_, used)| !**used).map(|(allow, _)| allow);
         let is_of_this_check = |allow: &&Allow| {
-            let has_type = allow.sample_type.as_deref().is_none_or(|name| sample_types.contains(&name));
+            let has_type = allow.sample_type.as_deref().is_none_or(|name| compared.contains(&name));
             allow.name == self.name && has_type
         };
         let mut warnings: Vec<String> = unused
             .filter(is_of_this_check)
             .map(|allow| format!("{} in the allow-list allowed nothing; remove it or correct it", allow.name()))
             .collect();
+        for entry in self.allow.iter().filter(|entry| self.name.is_none() && entry.name.is_none()) {
+            if let Some(kind) = entry.sample_type.as_deref().filter(|kind| all.iter().all(|(known, _)| known != kind)) {
+                warnings.push(format!(
+                    "{} in the allow-list is for the sample type {kind}, which these profiles lack; correct it, or give this \
+                     check and the entry a name",
+                    entry.name()
+                ));
+            }
+        }
         if self.name.is_none()
             && let Some(name) = self.allow.iter().find_map(|allow| allow.name.as_deref())
         {
