@@ -649,3 +649,18 @@ fn a_shared_allow_list_warns_only_about_entries_of_the_check() {
     assert_eq!(warnings(&["--name", "x"]), (1, 0));
     assert_eq!(warnings(&["--name", "y"]), (0, 0));
 }
+
+/// If all functions grew by the same factor, no cause concerns the rule, and the answer names the amount of work.
+#[test]
+fn a_rule_that_more_work_exceeds_says_so() {
+    let d = Dir::new("more-work");
+    let names: Vec<String> = (0..20).map(|i| format!("f{i}")).collect();
+    let side =
+        |ms: i64| sampled(&names.iter().zip(0..).map(|(name, i)| (&**name, ms + ms / 50 * i)).collect::<Vec<_>>());
+    d.write("base", side(4000));
+    d.write("new", side(8000));
+    let out = d.run(&["base", "new", "--fail-on", "flat:any>+50%"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{text}");
+    assert!(text.contains("why: The new side did 2.00 times as much work"), "{text}");
+}

@@ -58,7 +58,8 @@ def test_a_regression_fails_and_is_reported_in_every_output(runner: Runner):
     assert done.summary == comment["body"]
     for part in ["### pprofdiff: fail: a limit is exceeded", "Why:\n- ", "What moved most", "/artifacts/2)"]:
         assert part in comment["body"]
-    assert re.search(r"`logmill/names.compare` \(names\.go:19\) now calls `logmill/names.canonical`: \+1\.39s", comment["body"])
+    cause = r"`logmill/names.compare` \(names\.go:19\) now calls `logmill/names.canonical`: \+1\.39s"
+    assert re.search(cause, comment["body"])
     assert re.search(r"\| `logmill/names.canonical` \| `added` \| 0 \|.*\| 1\.39s \|", comment["body"])
     # Artifacts.
     files = done.artifacts["pprofdiff"]

@@ -343,7 +343,8 @@ def test_lasting_changes_have_causes(history: pprofdiff.Series):
     lines = repr(shifts).splitlines()
     heading = next(i for i, line in enumerate(lines) if line.startswith("2 lasting changes; "))
     compared = [line.split(": ")[1] for line in lines[heading - 3 : heading - 1]]
-    assert compared == ["03..07 -> 08..11", "08..11 -> 12..15"] and lines[heading - 1] == ""
+    assert compared == ["03..07 -> 08..11", "08..11 -> 12..15"]
+    assert lines[heading - 1] == ""
     rows_by_name = {row["name"]: row for row in shifts}
     assert set(rows_by_name) == {"work", "parse"}
     assert [(r["kind"], r["since"], r["since_number"]) for r in rows_by_name.values()] == [

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Cause, ExplainOptions, Explanation, MoveKind, Moved, explain, moves};
+use super::{Cause, ExplainOptions, Explanation, MoveKind, Moved, ScaleRule, explain, moves};
 use pprofdiff::check::{Check, FailedRule, Finding, Outcome, RuleCheck, Rules, RunsOfCheck};
 use pprofdiff::shared::{ALLOCATED, is_level};
 use pprofdiff::{Diff, Matching, Normalize, Query, Result};
@@ -62,12 +62,20 @@ pub fn check(rules: &Rules, options: &ExplainOptions, diff: &Diff, query: &Query
                     let allocations = allocations.get_or_insert_with(explained).as_ref();
                     causes[number] = allocations.and_then(|allocations| concerning(allocations, &failed));
                 }
+                if causes[number].is_none() && shows_only_more_work(&all) && failed.has_grown() {
+                    causes[number] = Some(all.clone().into());
+                }
             }
         } else if let Some(first) = check.rules.iter().position(|rule| rule.sample_type == sample_type) {
             causes[first] = Some(all.into());
         }
     }
     Ok(check.with_causes(causes))
+}
+
+/// Returns true if the new side did more work, and nothing else changed.
+fn shows_only_more_work(all: &Explanation) -> bool {
+    all.causes.is_empty() && all.scale.rule == ScaleRule::Agree && all.scale.factor > 1.0
 }
 
 /// Explains the allocations, if the profiles record them.

@@ -537,17 +537,25 @@ fn without_other_causes(mut causes: Vec<MeasuredCause>) -> Vec<MeasuredCause> {
         (Some(caller), Some(function), None) if subject.kind != CauseKind::Own => Some((caller, function)),
         _ => None,
     };
-    let calls: Vec<(Option<(u32, u32)>, [f64; 2])> =
-        causes.iter().map(|cause| (call(&cause.entry.subject), cause.entry.values)).collect();
+    // The calls of each cause: its own call, or both calls of a replacement.
+    let calls_of = |cause: &MeasuredCause| -> Vec<((u32, u32), [f64; 2])> {
+        match cause.entry.is_replacement() {
+            true => {
+                let parts = cause.entry.parts.iter();
+                parts.filter_map(|(part, values)| Some((part.caller.zip(part.function)?, *values))).collect()
+            }
+            false => call(&cause.entry.subject).map(|call| (call, cause.entry.values)).into_iter().collect(),
+        }
+    };
+    let calls: Vec<Vec<((u32, u32), [f64; 2])>> = causes.iter().map(calls_of).collect();
     for (i, cause) in causes.iter_mut().enumerate().filter(|(_, cause)| !cause.entry.is_replacement()) {
+        let others: Vec<_> = calls.iter().enumerate().filter(|(j, _)| *j != i).flat_map(|(_, calls)| calls).collect();
         for (part, values) in &mut cause.entry.parts {
-            let is_other = |(j, (other, _)): &(usize, &(Option<(u32, u32)>, [f64; 2]))| {
-                *j != i && other.is_some() && *other == part.caller.zip(part.function)
-            };
-            for (_, (_, other)) in calls.iter().enumerate().filter(is_other) {
+            for (_, other) in others.iter().filter(|(call, _)| Some(*call) == part.caller.zip(part.function)) {
                 *values = [0, 1].map(|side| (values[side] - other[side]).max(0.0));
             }
         }
+        cause.entry.parts.retain(|(_, values)| *values != [0.0; 2]);
     }
     causes
 }

@@ -208,6 +208,10 @@ fn causes(words: &ExplanationText<'_>) -> Vec<String> {
     let commit = |cause: &Cause| cause.commits.as_ref().map_or_else(String::new, |c| format!("; {}", words.commits(c)));
     // The causes of another sample type than the rule's.
     let of = words.e.sample_type.as_ref().map_or_else(String::new, |kind| format!("{}: ", words.markup.words(kind)));
+    // If nothing else changed, a check names the amount of work.
+    if words.e.causes.is_empty() && words.e.scale.rule == ScaleRule::Agree {
+        return vec![words.scale()];
+    }
     words.e.causes.iter().take(MAX_CAUSES).map(|cause| format!("{of}{}{}", words.cause(cause), commit(cause))).collect()
 }
 

@@ -644,12 +644,12 @@ impl ExplanationText<'_> {
                 None if e.differs_only_in_total() => {
                     let p = e.account.p.map_or_else(String::new, p_words);
                     let runs = match e.noise.runs {
-                        (1, 1) => "one run per side".to_owned(),
-                        (base, new) => format!("{base} + {new} runs"),
+                        (1, 1) => "one run per side does".to_owned(),
+                        (base, new) => format!("{base} + {new} runs do"),
                     };
                     format!(
-                        "These samples are inconclusive: the total differs ({p}), but no frame can be told from noise \
-                         with {runs}.{limit}{}",
+                        "These samples are inconclusive: the total changed ({p}), but {runs} not show which frame \
+                         changed.{limit}{}",
                         self.candidate()
                     )
                 }
