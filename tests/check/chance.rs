@@ -352,8 +352,24 @@ fn a_renamed_function_that_fails_is_not_called_new_without_a_hint() {
     };
     let text = stdout(&[]);
     let hint = "fails as a new function, but it probably is github.com/mitchellh/mapstructure.";
-    assert!(text.contains(hint) && text.contains("; pass --match moved to compare renamed functions\n"), "{text}");
+    assert!(text.contains(hint) && text.contains("; pass --match moved to compare such functions\n"), "{text}");
     assert!(!stdout(&["--match", "moved"]).contains("--match moved"));
+}
+
+/// A part of a function that the compiler no longer inlines fails as a new function, too.
+#[test]
+fn an_outlined_function_that_fails_is_not_called_new_without_a_hint() {
+    let d = Dir::new("outlined-hint");
+    let others = ["a", "b", "c", "d", "e", "f"].map(|name| format!("main;{name}"));
+    let with = |stacks: &[(&'static str, i64)]| {
+        let others = others.iter().map(|stack| (stack.as_str(), 4000));
+        sampled(&others.chain(stacks.iter().copied()).collect::<Vec<_>>())
+    };
+    d.write("base", with(&[("main;encode", 6000)]));
+    d.write("new", with(&[("main;encode", 2000), ("main;encode;part", 4000)]));
+    let text = String::from_utf8(d.run_with_chance(&["base", "new", "--fail-on", "flat:any>+20%"]).stdout).unwrap();
+    let hint = "part fails as a new function, but its cost probably was a part of encode in the base";
+    assert!(text.contains(hint), "{text}");
 }
 
 /// In some languages the inlined frame shown at the leaf is random. A function that really costs more is still

@@ -86,15 +86,17 @@ fn explained_allocations(diff: &Diff, query: &Query, options: &ExplainOptions) -
     Some(Explanation { sample_type: Some(ALLOCATED.to_owned()), ..explained })
 }
 
-/// Returns a hint if functions fail because the new side has them under another name. They cannot be compared under
-/// their own names.
+/// Returns a hint if functions fail because the new side has them under another name, or because their cost was a part of
+/// another function. They cannot be compared under their own names.
 fn renamed_hint(check: &Check, all: &Explanation, sample_type: &str) -> Option<String> {
     let rules = check.rules.iter().filter(|rule| rule.sample_type == sample_type);
     let is_new = |finding: &&Finding| finding.outcome == Outcome::Fail && finding.base.max == 0;
     let failed: BTreeSet<&str> = rules
         .flat_map(|rule| rule.findings.iter().filter(is_new).filter_map(|finding| finding.frame.as_deref()))
         .collect();
-    let is_failed = |moved: &&Moved| moved.how == MoveKind::Renamed && failed.contains(moved.function.as_str());
+    let is_failed = |moved: &&Moved| {
+        matches!(moved.how, MoveKind::Renamed | MoveKind::Outlined) && failed.contains(moved.function.as_str())
+    };
     let mut renamed = all.moved.iter().filter(is_failed);
     let first = renamed.next()?;
     let more = match renamed.count() {
@@ -102,10 +104,13 @@ fn renamed_hint(check: &Check, all: &Explanation, sample_type: &str) -> Option<S
         1 => " (and 1 more function)".to_owned(),
         n => format!(" (and {n} more functions)"),
     };
+    let what = match first.how {
+        MoveKind::Outlined => format!("its cost probably was a part of {} in the base", first.from),
+        _ => format!("it probably is {} of the base under another name", first.from),
+    };
     Some(format!(
-        "{} fails as a new function, but it probably is {} of the base under another name{more}; pass --match moved to \
-         compare renamed functions",
-        first.function, first.from
+        "{} fails as a new function, but {what}{more}; pass --match moved to compare such functions",
+        first.function
     ))
 }
 
