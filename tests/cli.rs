@@ -764,6 +764,7 @@ fn an_output_in_a_missing_folder_is_refused_before_any_input_is_read() {
 
 /// Values for the options that take one. Options that name further inputs get the name of a file that does not exist.
 const OPTION_VALUES: &[(&str, &str)] = &[
+    ("TEXT", "orders"),
     ("TIME", "1s"),
     ("AT", "5s"),
     ("BYTES", "100"),
