@@ -124,7 +124,7 @@ impl Explanation {
     }
 
     /// Returns true if runs of equal builds may differ by as much as the remainder, although it exceeds sampling error.
-    /// Returns false if the remainder is most of a difference of the totals that is no chance.
+    /// Returns false if the totals differ significantly and the remainder is most of that difference.
     pub fn may_runs_differ_as_much(&self) -> bool {
         self.is_rest_chance() && !self.is_exact() && (!self.causes.is_empty() || self.may_total_be_chance())
     }

@@ -559,7 +559,7 @@ pub(super) const MIN_DISPUTED_LOG_OF_WORK: f64 = 0.2;
 /// Minimum cost of garbage collection, scheduling and locks below a cause, for the cause's command to ignore them.
 /// Unit: fraction of the cause's cost on both sides. Source: formula: amounts have three digits.
 pub(super) const MIN_PART_IGNORED: f64 = 0.002;
-/// Minimum part of a cause's change in one source line, for the line to be named.
+/// A sentence names the source line of a cause if this part of the change is in the line.
 /// Unit: fraction of the change. Source: judgment.
 pub(super) const MIN_PART_OF_LINE: f64 = 0.6667;
 /// Minimum size of a part of the account that is listed.

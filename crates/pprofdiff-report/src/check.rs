@@ -377,7 +377,7 @@ pub struct AcceptedFindings {
     pub entries: String,
     /// The number of entries.
     pub count: usize,
-    /// The failed rules whose finding has no frame: an entry for them would cover the whole rule.
+    /// The failed rules about totals and groups. An entry without a frame would turn the rule off.
     pub refused: Vec<String>,
 }
 

@@ -134,7 +134,7 @@ fn is_goroutine_state(value: &[u8]) -> bool {
 impl WorkLabels {
     /// Keeps keys with 2 to 50 values if more than half of their cost is in values that both sides have. Any other key,
     /// such as a build, a process or a request, distinguishes the sides or the samples instead of the work.
-    /// The state of a goroutine or thread is no part of the work: it is a consequence of what the goroutine does.
+    /// Drops the state of goroutines and threads, because it is a consequence of their functions.
     pub(crate) fn new(runs: &[Run<'_>], read: &[OfRun], is_goroutines: bool) -> WorkLabels {
         let mut texts = TextInterner::default();
         let mut pairs: Interner<(u32, u32), State> = Interner::default();

@@ -68,7 +68,7 @@ impl Books<'_> {
         let parts = self.plain_callees(outer);
         let others = outer.others.iter().copied().filter(|frame| Some(*frame) != inner.subject.function).collect();
         let score = self.score(outer.set, &rows);
-        // With the stacks of its callees, the amount is no longer the function's own cost.
+        // The amount now contains stacks of callees, so it exceeds the function's own cost.
         let is_own = outer.subject.kind == CauseKind::Own && self.rows.kind != ValueKind::Delay;
         let kind = if is_own { CauseKind::Calls } else { outer.subject.kind };
         CauseEntry {
