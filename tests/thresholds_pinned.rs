@@ -365,6 +365,24 @@ fn garbage_below_half_a_percent_of_a_cause_is_not_listed() {
     flips([20, 45], |collected| with_heaps(9000, collected).causes[0].listed_garbage().is_some());
 }
 
+#[test]
+fn amounts_of_work_are_disputed_if_they_differ_by_a_fifth_or_more() {
+    // CPU shows equal work. All functions of the heap profile allocated more, in percent; e^0.2 is 1.22.
+    flips([16, 30], |more| {
+        let time = |n: i64| cpu(&with(&[("main.main;main.rows", n)]));
+        let allocated = |percent: i64| {
+            let functions = (0..9).map(|i| (format!("main.main;main.f{i}"), percent * (5000 + 400 * i)));
+            heap(&functions.collect::<Vec<_>>())
+        };
+        let diff = Diff::new(&[time(3000)], &[time(9000)]).unwrap();
+        let heaps = Diff::new(&[allocated(100)], &[allocated(100 + more)]).unwrap();
+        let options = ExplainOptions::default().with_heap(heaps);
+        let e = pprofdiff_explain::explain(&diff, &Query::default(), &[], &options).unwrap();
+        assert!((e.also[0].scale.factor - (1.0 + more as f64 / 100.0)).abs() < 0.01, "{}", words(&e));
+        e.scale.disputed.is_some()
+    });
+}
+
 // Causes.
 
 /// Explains a new call of `main.host` with 1,500 samples, and `before` in the base. The other calls of the host lose as
@@ -911,5 +929,46 @@ fn changes_of_counts_exceed_the_noise_of_a_thousand_functions() {
         };
         let side = |mean: i64| [run(mean - 10_000), run(mean), run(mean + 10_000)];
         !explain(&side(2_000_000), &side(2_000_000 + 1000 * change)).causes.is_empty()
+    });
+}
+
+#[test]
+fn own_cost_names_functions_of_the_runtime_from_three_percent_on() {
+    // `runtime` is a part of the change, in per mille. It grows as much as the function.
+    flips([22, 45], |runtime| {
+        let side = |own: i64, copied: i64| [("main.main;main.f", own), ("main.main;main.f;runtime.memmove", copied)];
+        let e = between(&side(20_000 - 20 * runtime, 20 * runtime), &side(80_000 - 80 * runtime, 80 * runtime));
+        assert_eq!((e.causes.len(), e.causes[0].function.as_deref()), (1, Some("main.f")), "{}", words(&e));
+        e.causes[0].parts.len() > 1
+    });
+}
+
+/// Explains the times of two sides, given as stacks with a time and a number of calls.
+fn timed(base: &[(&str, i64, i64)], new: &[(&str, i64, i64)]) -> Explanation {
+    let side = |rows: &[(&str, i64, i64)]| {
+        let all: Vec<(Vec<&str>, Vec<i64>)> =
+            rows.iter().map(|(stack, time, calls)| (stack.split(';').collect(), vec![*time, *calls])).collect();
+        profile(&stacks(&[("time", "nanoseconds"), ("calls", "count")], &all))
+    };
+    let query = Query::default().with_sample_type("time");
+    let diff = Diff::new(&[side(base)], &[side(new)]).unwrap();
+    pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap()
+}
+
+#[test]
+fn entry_functions_with_two_thirds_of_the_cost_show_the_work() {
+    // `handle` is called equally often and has a part of the cost, in percent. `poll` has the rest.
+    flips([60, 74], |part| {
+        let side =
+            |polls| [("main", 5, 1), ("main;handle", 1000 * part, 300), ("main;poll", 1000 * (100 - part), polls)];
+        timed(&side(100), &side(900)).scale.calls.is_some()
+    });
+}
+
+#[test]
+fn calls_that_differ_by_half_a_percent_are_the_same_work() {
+    flips([1007, 1004], |calls| {
+        let side = |calls| [("main", 5, 1), ("main;handle", 900_000, calls)];
+        timed(&side(1000), &side(calls)).scale.calls.is_some()
     });
 }
