@@ -250,7 +250,7 @@ pub fn explain(diff: &Diff, query: &Query, beside: &[String], options: &ExplainO
         Arc::make_mut(&mut explanation.summary).warnings.splice(0..0, diff.type_to_explain().1);
     }
     explanation.also.extend(also);
-    place::add_places(&selection, &diff.sample_types(), &mut explanation)?;
+    place::add_places(&selection, [&mut explanation])?;
     code::add_code_changes(diff, query, &mut explanation)?;
     counted::add_counted_calls(diff, query, options.noise_runs, &mut explanation)?;
     explain_heap(query, options, &mut explanation)?;

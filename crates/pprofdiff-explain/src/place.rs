@@ -5,40 +5,81 @@ use super::answer::PlaceOf;
 use super::thresholds::MIN_PART_OF_LINE;
 use super::{Cause, CauseKind, Explanation};
 use pprofdiff::shared::{
-    BelowSite, CallSite, FileLine, FilesOfLines, LineCosts, MAX_SITES, SourceLocation, call_lines,
+    BelowSite, CallSite, FileLine, FilesOfLines, LineCosts, MAX_SITES, SitesOfType, SourceLocation, call_lines,
 };
-use pprofdiff::{Normalize, Result, Selection};
+use pprofdiff::{Measure, Normalize, Result, Selection};
 
 /// Maximum number of causes that get a source line. Each has two sites.
 const MAX_LOCATED: usize = MAX_SITES / 2;
 
-/// Adds the source lines to the causes of an explanation, and to the suspects and the candidate.
+/// Adds the source lines to the causes of explanations of one selection, and to the suspects and the candidate. Reads the
+/// samples once for all sample types.
 ///
 /// # Errors
 /// Fails only if the work was cancelled.
-pub(super) fn add_places(
+pub(super) fn add_places<'e>(
     selection: &Selection,
-    types: &[(String, String)],
-    explanation: &mut Explanation,
+    explanations: impl IntoIterator<Item = &'e mut Explanation>,
 ) -> Result<()> {
-    for also in &mut explanation.also {
-        add_places(selection, types, also)?;
+    let types = selection.diff().sample_types();
+    let mut located = Vec::new();
+    explanations.into_iter().for_each(|explanation| push_located(explanation, &types, &mut located));
+    let measure = |of_type: &LocatedCauses<'_>| selection.measure_type(of_type.number, Normalize::None);
+    let measures: Vec<Measure> = located.iter().map(measure).collect::<Result<_>>()?;
+    let places: Vec<Vec<Option<SourceLocation>>> = {
+        let mut sites: Vec<SitesOfType<'_>> =
+            located.iter().zip(&measures).map(|(of_type, measure)| of_type.sites(measure)).collect();
+        let sums = [true, false].map(|base| call_lines(&mut sites, base));
+        let [base, new] = &sums;
+        let of_types = located.iter().zip(&sites).zip(base.iter().zip(new));
+        of_types.map(|((of_type, sites), (base, new))| of_type.places([base, new], &sites.files)).collect()
+    };
+    for (of_type, places) in located.into_iter().zip(places) {
+        of_type.causes.into_iter().zip(places).for_each(|(cause, place)| cause.place = place);
     }
+    Ok(())
+}
+
+/// The causes of one sample type that get a source line.
+struct LocatedCauses<'e> {
+    /// The position of the sample type in the diff.
+    number: usize,
+    /// The number of runs on the base and on the new side.
+    runs: (usize, usize),
+    /// The growth of the amount of work.
+    factor: f64,
+    causes: Vec<&'e mut Cause>,
+}
+
+/// Appends the causes that get a source line, of an explanation and of the explanations beside it.
+fn push_located<'e>(
+    explanation: &'e mut Explanation,
+    types: &[(String, String)],
+    located: &mut Vec<LocatedCauses<'e>>,
+) {
     let number = types.iter().position(|(kind, _)| *kind == explanation.summary.sample_type);
     let (runs, factor) = (explanation.noise.runs, explanation.scale.factor);
-    let Explanation { causes, suspects, candidate, .. } = explanation;
+    let Explanation { causes, suspects, candidate, also, .. } = explanation;
     let candidate = candidate.as_mut().map(|nearest| &mut nearest.cause);
     let mut causes: Vec<&mut Cause> = causes.iter_mut().chain(suspects).chain(candidate).collect();
     // The lines of a label's samples may differ from the lines of all samples.
     causes.retain(|cause| cause.label.is_none() && cause.function.is_some());
     causes.truncate(MAX_LOCATED);
-    let Some(number) = number.filter(|_| !causes.is_empty()) else { return Ok(()) };
-    let measure = selection.measure_type(number, Normalize::None)?;
-    let places: Vec<Option<SourceLocation>> = {
-        let sites: Vec<CallSite<'_>> = causes.iter().flat_map(|cause| sites_of(cause)).collect();
-        let mut files = FilesOfLines::default();
-        let sums = [(true, runs.0), (false, runs.1)].map(|(base, n)| call_lines(&measure, base, n, &sites, &mut files));
-        let scales = [factor / runs.0.max(1) as f64, 1.0 / runs.1.max(1) as f64];
+    if let Some(number) = number.filter(|_| !causes.is_empty()) {
+        located.push(LocatedCauses { number, runs, factor, causes });
+    }
+    also.iter_mut().for_each(|also| push_located(also, types, located));
+}
+
+impl LocatedCauses<'_> {
+    fn sites<'c>(&'c self, measure: &'c Measure) -> SitesOfType<'c> {
+        let sites = self.causes.iter().flat_map(|cause| sites_of(cause)).collect();
+        SitesOfType { measure, runs: self.runs, sites, files: FilesOfLines::default() }
+    }
+
+    /// Returns the line of each cause. `sums` has the costs of the lines of each site by side.
+    fn places(&self, sums: [&Vec<LineCosts>; 2], files: &FilesOfLines) -> Vec<Option<SourceLocation>> {
+        let scales = [self.factor / self.runs.0.max(1) as f64, 1.0 / self.runs.1.max(1) as f64];
         let costs = |site: usize| [0, 1].map(|side| scaled(&sums[side][site], scales[side]));
         let place = |(i, cause): (usize, &&mut Cause)| {
             // The second site counts only if the samples lack the first one.
@@ -46,10 +87,8 @@ pub(super) fn add_places(
             let costs = all.iter().find(|costs| costs.iter().any(|lines| !lines.is_empty()))?;
             line_of_change(costs, cause.delta).map(|line| files.location(line))
         };
-        causes.iter().enumerate().map(place).collect()
-    };
-    causes.into_iter().zip(places).for_each(|(cause, place)| cause.place = place);
-    Ok(())
+        self.causes.iter().enumerate().map(place).collect()
+    }
 }
 
 fn scaled(costs: &LineCosts, scale: f64) -> LineCosts {

@@ -105,12 +105,15 @@ pub fn explain_types(
             },
             _ => targets.iter().map(|target| shared.explain(target, true).ok()).collect(),
         };
-        for (&number, explanation) in next_types.iter().zip(explanations) {
-            let Some(mut explanation) = explanation else { continue };
-            let with_places = add_places(&unmatched, &selection.diff().sample_types(), &mut explanation);
-            if with_places.is_err() {
-                continue;
-            }
+        let mut explanations: Vec<(usize, Explanation)> = next_types
+            .iter()
+            .zip(explanations)
+            .filter_map(|(&number, explanation)| Some((number, explanation?)))
+            .collect();
+        if add_places(&unmatched, explanations.iter_mut().map(|(_, explanation)| explanation)).is_err() {
+            continue;
+        }
+        for (number, mut explanation) in explanations {
             let with_calls = add_counted_calls(selection.diff(), &query, options.noise_runs, &mut explanation);
             let with_code = with_calls.and_then(|()| add_code_changes(selection.diff(), &query, &mut explanation));
             if with_code.and_then(|()| explain_heap(&query, options, &mut explanation)).is_ok() {

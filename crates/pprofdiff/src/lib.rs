@@ -92,7 +92,7 @@ pub use statistics::sequential;
 pub mod shared {
     // pprofdiff-explain: stacks as rows of numbers.
     pub use crate::diff::call_lines::{
-        BelowSite, CallSite, FileLine, FilesOfLines, LineCosts, MAX_SITES, SourceLocation, call_lines,
+        BelowSite, CallSite, FileLine, FilesOfLines, LineCosts, MAX_SITES, SitesOfType, SourceLocation, call_lines,
     };
     pub use crate::diff::calls::{CallSums, CalledFunction, EntryCalls};
     pub use crate::diff::edges::Calls;

@@ -11,6 +11,7 @@
 //! unequal numbers of runs look like a change. If the profiles are parts of a single run, the caller adds them up
 //! (`Diff::summed`).
 
+use std::cell::OnceCell;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
@@ -359,14 +360,17 @@ impl MeasuredRuns {
 /// Frames that are excluded from tests of each frame, because their presence in a profile is itself random.
 pub(crate) struct ByChance {
     frames: Vec<Option<LeftOut>>,
-    /// The variation of cum between runs, if chance decides which inlined library functions a profile shows.
-    cum: Option<Spread>,
+    /// True if chance decides which inlined library functions a profile shows.
+    pub(crate) flickers: bool,
+    paired: bool,
+    /// The variation of cum between runs. The first test of flat costs computes it.
+    cum: OnceCell<Spread>,
 }
 
 impl ByChance {
     pub(crate) fn new(runs: &MeasuredRuns, paired: bool) -> Result<ByChance> {
         let (frames, flickers) = by_chance(runs.frames())?;
-        Ok(ByChance { frames, cum: flickers.then(|| runs.spread(Sort::Cum, paired)) })
+        Ok(ByChance { frames, flickers, paired, cum: OnceCell::new() })
     }
 
     /// Returns the reason for excluding a frame, or `None`. Always excluded are the profiler's own frames, and library
@@ -377,7 +381,10 @@ impl ByChance {
         if let Some(reason) = self.frames[frame as usize] {
             return Some(reason);
         }
-        let cum = self.cum.as_ref().filter(|_| cost == Sort::Flat)?;
+        if !self.flickers || cost != Sort::Flat {
+            return None;
+        }
+        let cum = self.cum.get_or_init(|| runs.spread(Sort::Cum, self.paired));
         let flat = runs.of_frame(frame, Sort::Flat)?;
         let all = runs.of_frame(frame, Sort::Cum)?;
         let events = runs.events(&all);

@@ -44,7 +44,6 @@ pub use crate::diff::call_lines::SourceLocation;
 use crate::diff::list::CodeChange;
 use crate::diff::top::LeftOut;
 use crate::diff::{Diff, Granularity, Matching, Moves, Normalize, Query, Selection, Summary};
-use crate::frame_classes::by_chance;
 #[doc(hidden)]
 pub use crate::runs::MeasuredRuns;
 use crate::runs::{ByChance, Sides};
@@ -434,7 +433,7 @@ impl Rules {
                     measured.len() - 1
                 }
             };
-            if !self.follows_moves(rule, &measured[index].runs, query)? {
+            if !self.follows_moves(rule, &measured[index], query)? {
                 types.push((index, false));
                 continue;
             }
@@ -578,9 +577,9 @@ impl Rules {
     /// that: `cum:any>+20%` failed in seven of 135 comparisons of equal builds with two runs per side. For such a rule,
     /// a function that is inlined on one side counts as part of its caller on both sides, even if the query matches
     /// frames in another way. A rule that names its frames compares them unchanged.
-    fn follows_moves(&self, rule: &CheckRule, runs: &MeasuredRuns, query: &Query) -> Result<bool> {
+    fn follows_moves(&self, rule: &CheckRule, measured: &MeasuredType, query: &Query) -> Result<bool> {
         let may = !self.policy.strict && matches!(rule.subject, Subject::Each(None));
-        Ok(may && query.granularity == Granularity::Functions && by_chance(runs.frames())?.1)
+        Ok(may && query.granularity == Granularity::Functions && measured.by_chance(self.policy)?.flickers)
     }
 
     /// Applies the rules to their measured types. The p-values of all rules come first, because the rules share the
@@ -770,12 +769,8 @@ impl Rules {
 
     /// Returns the frames, the group or the total that a rule compares. Separately compared frames whose value is 0 in
     /// all runs do not count. A group that matches no frame is not a subject.
-    fn subjects(
-        &self,
-        rule: &CheckRule,
-        MeasuredType { runs, total, by_chance, .. }: &MeasuredType,
-        floor: Decimal,
-    ) -> Result<Subjects> {
+    fn subjects(&self, rule: &CheckRule, measured: &MeasuredType, floor: Decimal) -> Result<Subjects> {
+        let MeasuredType { runs, total, .. } = measured;
         let cost = rule.cost.sum();
         let frames = 0..runs.frames().len() as u32;
         let is_match = |re: &Regex, f: u32| re.is_match(runs.frames().label(f).as_bytes());
@@ -803,14 +798,7 @@ impl Rules {
                 subjects.is_unmatched = matching.is_empty();
             }
             Subject::Each(None) => {
-                let by_chance = match by_chance.get() {
-                    _ if self.policy.strict => None,
-                    Some(frames_by_chance) => Some(frames_by_chance),
-                    None => {
-                        let new = ByChance::new(runs, self.policy.paired)?;
-                        Some(by_chance.get_or_init(|| new))
-                    }
-                };
+                let by_chance = if self.policy.strict { None } else { Some(measured.by_chance(self.policy)?) };
                 let (mut left_out, mut inlined) = (0, Vec::new());
                 for f in frames {
                     let Some(sides) = runs.of_frame(f, cost) else { continue };
@@ -943,7 +931,7 @@ struct MeasuredType {
     /// True if chance decides which inlined functions a run shows. The runs were then measured with
     /// [`Matching::Moved`].
     flickers: bool,
-    /// The frames whose presence is random. The first rule on any frame computes them.
+    /// The frames whose presence is random. [`MeasuredType::by_chance`] fills it.
     by_chance: OnceCell<ByChance>,
 }
 
@@ -954,6 +942,16 @@ impl MeasuredType {
         let is_nothing = |sides: &Sides| sides.iter().all(|side| side.max == 0);
         // A filter may remove every sample of a complete count by mistake, so that case counts as empty.
         is_nothing(&self.total) && (self.runs.model != Model::Exact || !is_nothing(&self.runs.total))
+    }
+
+    /// Returns the frames whose presence is random. The first call classifies all frames, which takes two thirds of the
+    /// instructions of their sums.
+    fn by_chance(&self, policy: CheckPolicy) -> Result<&ByChance> {
+        if let Some(by_chance) = self.by_chance.get() {
+            return Ok(by_chance);
+        }
+        let by_chance = ByChance::new(&self.runs, policy.paired)?;
+        Ok(self.by_chance.get_or_init(|| by_chance))
     }
 
     fn new(selection: &Selection, number: usize, normalize: Normalize) -> Result<MeasuredType> {

@@ -35,6 +35,8 @@ pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
     };
     let findings_of_frame: Vec<[Option<usize>; OUTCOMES.len()]> =
         (0..runs.frames().len() as u32).map(of_frame).collect();
+    let has_finding: Vec<bool> =
+        findings_of_frame.iter().map(|findings| findings.iter().any(Option::is_some)).collect();
     let is_chained = |a: usize, b: usize| {
         [(&findings[a].base, &findings[b].base), (&findings[a].new, &findings[b].new)].iter().all(|(a, b)| a == b)
     };
@@ -43,7 +45,7 @@ pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
     let mut within: Vec<HashMap<usize, i128>> = vec![HashMap::default(); findings.len()];
     let mut on_stack: [Vec<usize>; OUTCOMES.len()] = Default::default();
     for base in [true, false] {
-        runs.measure().for_each_stack(base, |value, stack| {
+        runs.measure().for_each_chosen_stack(base, &has_finding, |value, stack| {
             on_stack.iter_mut().for_each(Vec::clear);
             for &frame in stack {
                 let findings = findings_of_frame[frame as usize];

@@ -13,6 +13,8 @@ use super::normalize::{Normalize, Scale, Scales};
 use super::tags::number_units;
 use super::top::TotalChance;
 use super::tree::StackTree;
+#[cfg(feature = "check")]
+use super::walk::ChosenVisitor;
 use super::walk::{StackVisitor, TypeColumns, Walk};
 use super::{Diff, Input, Pair, Query, duration};
 use crate::sampling::Sampling;
@@ -553,6 +555,16 @@ impl Measure {
             let mut visitor = StackVisitor { walk: &walk, innermost: walk.innermost(), stack, f: &mut f };
             walk.visit(&walk.input.profile.sample_range(), &mut visitor);
             stack = visitor.stack;
+        }
+    }
+
+    /// Like [`Measure::for_each_stack`], with only the chosen frames of each stack, and without stacks that have none.
+    /// `is_chosen` has an element for each frame.
+    #[cfg(feature = "check")]
+    pub(crate) fn for_each_chosen_stack(&self, base: bool, is_chosen: &[bool], mut f: impl FnMut(i64, &[u32])) {
+        for walk in self.walks_of(base) {
+            let mut visitor = ChosenVisitor::new(&walk, is_chosen, &mut f);
+            walk.visit(&walk.input.profile.sample_range(), &mut visitor);
         }
     }
 

@@ -299,8 +299,7 @@ impl Measure {
             let bits_of_location: Vec<u64> =
                 (0..n_locations).map(|l| walk.frames.expand(l).iter().fold(0, bits_of_frame)).collect();
             let mut sums = GroupSums { common: 0, groups: vec![(0, 0); n_groups] };
-            walk.for_each(|value, locations, _| {
-                let has = locations.iter().fold(0, |has, &l| has | bits_of_location[l as usize]);
+            walk.for_each_union(&bits_of_location, |value, has| {
                 let is_common = has & COMMON_GROUP != 0;
                 sums.common += if is_common { value } else { 0 };
                 let mut groups = has & !COMMON_GROUP;

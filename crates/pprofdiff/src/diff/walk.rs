@@ -130,6 +130,12 @@ impl<'m> Walk<'m> {
         });
     }
 
+    /// Calls `f` with the value of each visited sample, and with the union of the bits of its locations.
+    #[cfg(feature = "check")]
+    pub(crate) fn for_each_union(&self, bits: &[u64], f: impl FnMut(i64, u64)) {
+        self.visit(&self.input.profile.sample_range(), &mut UnionVisitor { bits, f });
+    }
+
     /// Calls `f` with each visited sample: its value, the locations that the filters keep (leaf first), and the sample.
     pub(crate) fn for_each(&self, f: impl FnMut(i64, &[u32], Sample<'m>)) {
         self.visit(&self.input.profile.sample_range(), &mut Collecting { locations: Vec::new(), f });
@@ -231,6 +237,23 @@ impl<'m, F: FnMut(i64, Sample<'m>)> SampleVisitor<'m> for WithoutLocations<F> {
     }
 }
 
+/// Calls `f` with the value and the union of the bits of the locations of each sample.
+#[cfg(feature = "check")]
+struct UnionVisitor<'b, F> {
+    bits: &'b [u64],
+    f: F,
+}
+
+#[cfg(feature = "check")]
+impl<'m, F: FnMut(i64, u64)> SampleVisitor<'m> for UnionVisitor<'_, F> {
+    #[inline(always)]
+    fn sample(&mut self, value: i64, locations: impl SampleLocations, _: Sample<'m>) {
+        let mut union = 0;
+        locations.for_each(|l| union |= self.bits[l as usize]);
+        (self.f)(value, union);
+    }
+}
+
 /// Calls `f` with the value and the frames of each sample, root first.
 pub(super) struct StackVisitor<'w, 'm, F> {
     pub(super) walk: &'w Walk<'m>,
@@ -251,6 +274,53 @@ impl<'m, F: FnMut(i64, &[u32])> SampleVisitor<'m> for StackVisitor<'_, 'm, F> {
     }
 }
 
+/// Calls `f` with the value and the chosen frames of each sample that has one, root first. Most locations have no chosen
+/// frame, so their frames are not looked up.
+#[cfg(feature = "check")]
+pub(super) struct ChosenVisitor<'w, 'm, F> {
+    walk: &'w Walk<'m>,
+    is_chosen: &'w [bool],
+    /// By location: true if it has a chosen frame.
+    has_chosen: Vec<bool>,
+    /// The locations of the current sample that have a chosen frame, leaf first.
+    locations: Vec<u32>,
+    stack: Vec<u32>,
+    f: &'w mut F,
+}
+
+#[cfg(feature = "check")]
+impl<'w, 'm, F> ChosenVisitor<'w, 'm, F> {
+    pub(super) fn new(walk: &'w Walk<'m>, is_chosen: &'w [bool], f: &'w mut F) -> Self {
+        let is_chosen_frame = |&frame: &u32| is_chosen[walk.translation[frame as usize] as usize];
+        let n_locations = walk.frames.innermost().len() as u32;
+        let has_chosen = (0..n_locations).map(|l| walk.frames.expand(l).iter().any(is_chosen_frame)).collect();
+        ChosenVisitor { walk, is_chosen, has_chosen, locations: Vec::new(), stack: Vec::new(), f }
+    }
+}
+
+#[cfg(feature = "check")]
+impl<'m, F: FnMut(i64, &[u32])> SampleVisitor<'m> for ChosenVisitor<'_, 'm, F> {
+    #[inline(always)]
+    fn sample(&mut self, value: i64, locations: impl SampleLocations, _: Sample<'m>) {
+        let ChosenVisitor { walk, is_chosen, has_chosen, locations: chosen, stack, f } = self;
+        chosen.clear();
+        locations.for_each(|l| {
+            if has_chosen[l as usize] {
+                chosen.push(l);
+            }
+        });
+        if chosen.is_empty() {
+            return;
+        }
+        stack.clear();
+        for &location in chosen.iter().rev() {
+            let frames = walk.frames.expand(location).iter().rev().map(|&f| walk.translation[f as usize]);
+            stack.extend(frames.filter(|&frame| is_chosen[frame as usize]));
+        }
+        f(value, stack);
+    }
+}
+
 /// Copies the locations of each sample into a slice. This avoids compiling the closure for both forms of samples where
 /// speed does not matter.
 struct Collecting<F> {
@@ -264,5 +334,61 @@ impl<'m, F: FnMut(i64, &[u32], Sample<'m>)> SampleVisitor<'m> for Collecting<F> 
         self.locations.clear();
         locations.for_each(|l| self.locations.push(l));
         (self.f)(value, &self.locations, sample);
+    }
+}
+
+#[cfg(all(test, feature = "check"))]
+mod tests {
+    use pprofdiff_profile::builder::ProfileBuilder;
+
+    use crate::{Diff, Query, Result};
+
+    #[test]
+    fn chosen_stacks_equal_stacks_without_the_other_frames() -> Result<()> {
+        let mut seed = 1u32;
+        let mut next = |below: u32| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 8) % below
+        };
+        let mut profile = |name: &str| {
+            let mut builder = ProfileBuilder::new();
+            builder.sample_type("cpu", "nanoseconds");
+            let mut locations = Vec::new();
+            for i in 0..40 {
+                // Every third location has an inlined function.
+                let names = [format!("f{i}"), format!("f{}", (i + 1) % 40)];
+                let lines = names.map(|name| builder.function(name, "", 0)).map(|function| builder.line(function, 0));
+                locations.push(builder.location(None, 0, if i % 3 == 0 { &lines } else { &lines[..1] })?);
+            }
+            for _ in 0..500 {
+                let stack: Vec<_> = (0..next(9)).map(|_| locations[next(40) as usize]).collect();
+                builder.sample(&stack, &[i64::from(next(4)) - 1], &[])?;
+            }
+            builder.build(name)
+        };
+        let diff = Diff::between(profile("base")?, profile("new")?)?;
+        let mut filtered = Query::default();
+        filtered.filters.hide = Some("f1.".to_owned());
+        for query in [Query::default(), filtered] {
+            let measure = diff.measure(&query)?;
+            for few in [2, 7, 100] {
+                let is_chosen: Vec<bool> = (0..measure.frames().len()).map(|_| next(few) == 0).collect();
+                for base in [true, false] {
+                    let (mut plain, mut chosen) = (Vec::new(), Vec::new());
+                    measure.for_each_stack(base, |value, stack| {
+                        plain.push((
+                            value,
+                            stack.iter().copied().filter(|&f| is_chosen[f as usize]).collect::<Vec<_>>(),
+                        ));
+                    });
+                    plain.retain(|(_, stack)| !stack.is_empty());
+                    measure
+                        .for_each_chosen_stack(base, &is_chosen, |value, stack| chosen.push((value, stack.to_vec())));
+                    assert!(!plain.is_empty() || few == 100);
+                    assert_eq!(chosen, plain);
+                }
+            }
+        }
+        Ok(())
     }
 }
