@@ -161,7 +161,8 @@ fn costs_by_line(walk: &Walk<'_>, sites: &[CallSite<'_>]) -> Vec<BTreeMap<(u32, 
         sites,
         roles: &roles,
         location_roles: (0..profile.n_locations() as u32).map(union).collect(),
-        stack: Vec::new(),
+        pending: 0,
+        last_below: vec![None; sites.len()],
         costs: sites.iter().map(|_| BTreeMap::new()).collect(),
     };
     walk.visit(&profile.sample_range(), &mut visitor);
@@ -176,67 +177,77 @@ struct SiteVisitor<'w, 'm> {
     roles: &'w [u64],
     /// The roles of all functions of each location.
     location_roles: Vec<u64>,
-    /// The frames of the current sample that have a role, innermost first: depth, roles, function and line.
-    stack: Vec<(usize, u64, (u32, i64))>,
+    /// The sites without a line in the current sample, as bits.
+    pending: u32,
+    /// By site: the depth of the last function below the site's function.
+    last_below: Vec<Option<usize>>,
     costs: Vec<BTreeMap<(u32, i64), i128>>,
 }
 
 impl<'m> SampleVisitor<'m> for SiteVisitor<'_, 'm> {
-    /// Most samples contain no function whose line is wanted. They are read once and dropped.
+    /// Most samples contain no function whose line is wanted. They are read once and dropped. Frames are visited innermost
+    /// first and not stored, because a sample can have a frame for each fraction of a byte.
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, _: Sample<'m>) {
         // Filters add pseudo-frames after the profile's own locations. They have no line.
         let mut roles = 0;
         locations.for_each(|location| roles |= self.location_roles.get(location as usize).copied().unwrap_or(0));
-        if roles & u64::from(u32::MAX) != 0 {
-            self.stack.clear();
+        self.pending = roles as u32;
+        if self.pending != 0 {
+            self.last_below.fill(None);
             let mut depth = 0;
-            locations.for_each(|location| depth += self.push(location, depth));
-            self.add(value);
+            locations.for_each(|location| depth += self.visit(location, depth, value));
         }
     }
 }
 
 impl SiteVisitor<'_, '_> {
-    /// Appends the frames of a location that have a role. Returns the number of all its frames.
-    fn push(&mut self, location: u32, depth: usize) -> usize {
+    /// Adds the value of the current sample to the frames of a location that are the innermost line of a site. Returns the
+    /// number of all its frames.
+    fn visit(&mut self, location: u32, depth: usize, value: i64) -> usize {
         let locations = self.walk.input.profile.locations();
         let Some(&roles) = self.location_roles.get(location as usize) else { return 0 };
         let lines = locations.lines(location);
         let count = lines.len();
-        if roles != 0 {
+        if roles != 0 && self.pending != 0 {
             for (depth, line) in (depth..).zip(lines.map(|line| line as usize)) {
                 let function = locations.line_function[line];
                 let roles = self.roles.get(function as usize).copied().unwrap_or(0);
                 if roles != 0 {
-                    self.stack.push((depth, roles, (function, locations.line_number[line])));
+                    self.add(depth, roles, (function, locations.line_number[line]), value);
                 }
             }
         }
         count
     }
 
-    /// Adds the value of the current sample to the innermost line of each site.
-    fn add(&mut self, value: i64) {
-        for ((number, site), costs) in (0..).zip(self.sites).zip(&mut self.costs) {
-            let mut last_below = None;
-            for &(depth, roles, place) in &self.stack {
-                let is_below = match (&site.below, last_below) {
-                    (BelowSite::Any, _) => true,
-                    (BelowSite::Leaf, _) => depth == 0,
-                    (BelowSite::Callee(_), last) => last.is_some_and(|last: usize| last + 1 == depth),
-                    (BelowSite::Anywhere(_), last) => last.is_some(),
-                };
-                if roles >> number & 1 != 0 && is_below {
-                    *costs.entry(place).or_default() += i128::from(value);
-                    break;
-                }
-                if roles >> (MAX_SITES + number) & 1 != 0 {
-                    last_below = Some(depth);
-                }
+    /// Adds the value to a frame with a role, for each pending site whose innermost line it is.
+    fn add(&mut self, depth: usize, roles: u64, place: (u32, i64), value: i64) {
+        for number in bits(roles as u32 & self.pending) {
+            let is_below = match (&self.sites[number].below, self.last_below[number]) {
+                (BelowSite::Any, _) => true,
+                (BelowSite::Leaf, _) => depth == 0,
+                (BelowSite::Callee(_), last) => last.is_some_and(|last: usize| last + 1 == depth),
+                (BelowSite::Anywhere(_), last) => last.is_some(),
+            };
+            if is_below {
+                *self.costs[number].entry(place).or_default() += i128::from(value);
+                self.pending &= !(1 << number);
             }
         }
+        for number in bits((roles >> MAX_SITES) as u32 & self.pending) {
+            self.last_below[number] = Some(depth);
+        }
     }
+}
+
+/// Iterates over the numbers of the set bits.
+fn bits(mut set: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let number = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(number)
+    })
 }
 
 /// The maximum number of sites, because the roles of a function are bits of one number.
