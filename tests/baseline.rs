@@ -101,6 +101,30 @@ fn an_exceeded_limit_is_not_stored_even_if_chance_explains_it() {
 }
 
 #[test]
+fn checks_with_different_names_are_compared_separately() {
+    let d = store_with_runs("baseline-names", 3);
+    d.write("new.pb", program(50, 0));
+    let named = |name: &str, more: &[&str]| run_check(&d, &[&["new.pb", "--name", name], more].concat());
+    let paths = |json: &Value| json["base"]["paths"].as_array().unwrap().len();
+    // The stored runs have no name. The first run of a service starts its own baseline, and has no other.
+    let code_of = |name: &str| {
+        d.run_with_chance(&[&["--baseline", "store", "new.pb", "--name", name], &RULE[..]].concat()).status.code()
+    };
+    assert_eq!(code_of("orders"), Some(2));
+    let (code, json) = named("orders", &["--store"]);
+    assert_eq!(code, 0, "{json}");
+    let warning = json["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("no profile of branch main of orders to compare with; 1 stored"), "{warning}");
+    assert_eq!(paths(&named("orders", &[]).1), 1);
+    assert_eq!(code_of("carts"), Some(2));
+    assert_eq!(paths(&run_check(&d, &["new.pb"]).1), 3);
+    // The name in the configuration counts as well. An accepted run replaces only runs with the same name.
+    d.write("named.toml", "[check]\nname = \"orders\"\n");
+    assert_eq!(paths(&run_check(&d, &["new.pb", "--config", "named.toml", "--accept"]).1), 1);
+    assert_eq!((paths(&named("orders", &[]).1), paths(&run_check(&d, &["new.pb"]).1)), (1, 3));
+}
+
+#[test]
 fn branches_and_labels_are_compared_separately() {
     let d = store_with_runs("baseline-labels", 3);
     d.write("new.pb", program(9, 0));

@@ -484,3 +484,112 @@ fn builds_named_by_commits_are_ordered_by_history_and_the_first_bad_commit_is_na
     assert!(code == 2 && errors.contains("these keys are not commits (7 to 40 hexadecimal digits): v1; "), "{errors}");
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+/// Two versions of a program, six builds of each. The second version uses another library, has a function under another name,
+/// and spends more in one call.
+fn versions(test: &str) -> Builds {
+    let builds = Builds::new(test, false);
+    for build in 1..=12_u32 {
+        let is_new = build > 6;
+        let hash = |k: u32| build.wrapping_mul(2_654_435_761).wrapping_add(k.wrapping_mul(2_246_822_519));
+        let noise = |k: u32| (hash(k).wrapping_mul(2_654_435_761) >> 16) % 9;
+        let library = if is_new { "newlib.decode" } else { "oldlib.parse" };
+        let mut text = String::new();
+        (0..6).for_each(|k| text += &format!("main;load;{library}{k} {}\n", 20_000 + 120 * noise(k)));
+        (0..80).for_each(|k| text += &format!("main;work;work.f{k} {}\n", 2000 + 30 * noise(k + 3)));
+        let name = if is_new { "traverse" } else { "scan" };
+        text += &format!("main;{name};walk;visit {}\n", 3000 + 30 * noise(1));
+        text += &format!("main;send;encode {}\n", if is_new { 9000 } else { 3000 } + 30 * noise(2));
+        std::fs::create_dir_all(builds.0.join(format!("v/app/{build:02}"))).unwrap();
+        std::fs::write(builds.0.join(format!("v/app/{build:02}/cpu.folded")), text).unwrap();
+    }
+    builds
+}
+
+/// Returns the answer of `explain` about the builds around a change, without the details and the noise that a series leaves
+/// out.
+fn explained(builds: &Builds, first: &str, second: &str) -> Vec<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    command.current_dir(&builds.0).stdin(Stdio::null()).arg("explain");
+    for (option, side) in [("--base", first), ("--new", second)] {
+        command.arg(option).args(side.split(' '));
+    }
+    let out = command.output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let text = String::from_utf8(out.stdout).unwrap();
+    let is_kept = |line: &&str| !line.is_empty() && !line.starts_with("   ") && !line.starts_with("Noise is ");
+    text.lines().filter(is_kept).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_series_explains_a_step_with_the_answer_of_explain() {
+    let builds = versions("explained");
+    let sides = [2..=6, 7..=11]
+        .map(|side| side.map(|build| format!("v/app/{build:02}/cpu.folded")).collect::<Vec<_>>().join(" "));
+    let expected = explained(&builds, &sides[0], &sides[1]);
+    for line in ["Rewritten: oldlib is now newlib", "1. encode itself costs more", "Moved: scan is now called traverse"]
+    {
+        assert!(expected.iter().any(|other| other.starts_with(line)), "{line}: {expected:?}");
+    }
+    let answer = |text: &str, head: &str| {
+        let lines = text.split_once(head).unwrap_or_else(|| panic!("{text}")).1.lines();
+        lines.take_while(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let pattern = "v/app/*/cpu.folded";
+    for rows in ["shifts", "movers"] {
+        let text = builds.out(&["--explain", "--rows", rows, pattern]);
+        assert_eq!(answer(&text, "\nexplain: 02..06 -> 07..11: "), expected, "{rows}");
+    }
+    let json = builds.json(&["--explain", pattern]);
+    assert_eq!(json["explained"][0]["compared"], "02..06 -> 07..11");
+    assert_eq!(json["explained"][0]["lines"], Value::from(expected.clone()));
+    let of_row = |name: &str| {
+        let rows = json["rows"].as_array().unwrap().iter();
+        rows.filter(|row| row["name"] == name).map(|row| row["cause"].as_str().unwrap().to_owned()).next().unwrap()
+    };
+    assert!(of_row("oldlib.parse3").starts_with("Rewritten: oldlib is now newlib"), "{}", of_row("oldlib.parse3"));
+    assert!(builds.json(&[pattern])["explained"].is_null());
+    let markdown = builds.out(&["--explain", "--format", "markdown", pattern]);
+    assert!(markdown.contains("\nRewritten: `oldlib` is now `newlib`") && markdown.contains("\nMoved: "), "{markdown}");
+    let groups = ["--explain", "--group", "name={1},build={2}", "v/*/*/cpu.folded"];
+    let other = builds.0.join("v/other/01");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::copy(builds.0.join("v/app/01/cpu.folded"), other.join("cpu.folded")).unwrap();
+    assert_eq!(answer(&builds.out(&groups), "\nexplain: app: 02..06 -> 07..11: "), expected);
+    let json = builds.json(&groups);
+    assert_eq!(json["histories"][0]["series"]["explained"][0]["lines"], Value::from(expected));
+    // A heap in use is explained with its allocations, unless the user chose the sample type.
+    let heap = ["build-9/heap.pb.gz", "build-10/heap.pb.gz"];
+    let expected = explained(&builds, heap[0], heap[1]);
+    let text = builds.out(&[&["--explain", "--order", "given"], &heap[..]].concat());
+    assert_eq!(answer(&text, "\nexplain: build-9 -> build-10: "), expected, "{text}");
+    assert!(expected.iter().any(|line| line.starts_with("alloc_space: ")), "{expected:?}");
+    let text = builds.out(&[&["--explain", "--order", "given", "--sample-type", "inuse_space"], &heap[..]].concat());
+    assert!(!text.contains("alloc_space"), "{text}");
+}
+
+#[test]
+fn several_histories_note_the_total_and_builds_that_are_the_same_profile() {
+    let builds = Builds::new("notes", false);
+    for (name, last) in [("copied", 6), ("other", 1)] {
+        for build in 1..=last {
+            let dir = builds.0.join(format!("runs/{name}/{build}"));
+            std::fs::create_dir_all(&dir).unwrap();
+            let snapshot = if build < 3 { "01".to_owned() } else { format!("{build:02}") };
+            std::fs::copy(corpus(&format!("series/heap-{snapshot}.pb.gz")), dir.join("heap.pb.gz")).unwrap();
+        }
+    }
+    let args = ["--group", "service={1},build={2}", "runs/*/*/heap.pb.gz"];
+    let note = "1 build is the same profile as another build (2 as 1): it counts once in explanations, and does not show \
+                that a level lasts";
+    let text = builds.out(&args);
+    assert!(text.contains(&format!("copied: {note}\n")), "{text}");
+    let json = builds.json(&args);
+    let notes = |name: &str| {
+        let mut histories = json["histories"].as_array().unwrap().iter();
+        histories.find(|history| history["keys"]["service"] == name).unwrap()["notes"].clone()
+    };
+    assert_eq!(notes("copied"), Value::from(vec![note]));
+    let markdown = builds.out(&[&["--format", "markdown"], &args[..]].concat());
+    assert!(markdown.contains("> copied: 1 build is the same profile"), "{markdown}");
+}

@@ -382,6 +382,56 @@ fn causes_take_memory_and_work_in_proportion() {
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
+/// Builds a profile with one stack of 4 million frames of one function. The stack costs more on the new side.
+fn deep_recursion(is_new: bool) -> Vec<u8> {
+    let mut p = base(60);
+    p.string_table[1] = b"samples".to_vec();
+    let first = p.string_table.len() as i64;
+    p.string_table.extend((0..60).map(|i| format!("main.f{i}").into_bytes()));
+    p.string_table.push(b"main.go".to_vec());
+    for (function, name) in p.function.iter_mut().zip(first..) {
+        (function.name, function.filename, function.start_line) = (name, first + 60, function.id as i64);
+    }
+    let sample = |location_id: Vec<u64>, value: i64| Sample { location_id, value: vec![value], label: Vec::new() };
+    p.sample = (2..=60).map(|id| sample(vec![id], 1000 + id as i64 % 7)).collect();
+    p.sample.push(sample(vec![1; 4_000_000], if is_new { 20_000 } else { 2000 }));
+    p.encode_to_vec()
+}
+
+/// The child process of [`the_line_of_a_cause_takes_memory_and_work_in_proportion`].
+#[test]
+fn explain_deep_recursion() {
+    let Some(folder) = std::env::var_os("PPROFDIFF_DEEP") else { return };
+    let path = |side: &str| Path::new(&folder).join(side);
+    let diff = Diff::open(path("base"), path("new"), &LoadOptions::default()).unwrap();
+    println!("\npeak load {}", peak());
+    let work = Cancellation::new();
+    let explain = || pprofdiff_explain::explain(&diff, &Query::default(), &[], &ExplainOptions::default());
+    let e = work.run(explain).unwrap().unwrap();
+    let place = e.causes.first().and_then(|cause| cause.place.as_ref()).map(|place| place.short());
+    println!("\npeak explain {} {}", peak(), place.unwrap_or_else(|| format!("no place: {:?}", e.causes)));
+}
+
+/// The search for the source line of a cause visits each frame of each stack, and a frame takes a byte. The search must not store them.
+#[test]
+fn the_line_of_a_cause_takes_memory_and_work_in_proportion() {
+    let folder = temporary("deep");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut size = 0;
+    for (side, is_new) in [("base", false), ("new", true)] {
+        let bytes = deep_recursion(is_new);
+        size += bytes.len() as u64;
+        std::fs::write(folder.join(side), bytes).unwrap();
+    }
+    let began = std::time::Instant::now();
+    let steps = child_of("explain_deep_recursion", "PPROFDIFF_DEEP", &folder, None, false);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let (step, peak, place) = steps.last().unwrap();
+    println!("{:.1} MB; {step}: {} MB, {place}, {:?}", size as f64 / MB as f64, peak / MB, began.elapsed());
+    assert_eq!((step.as_str(), place.as_str()), ("explain", "main.go:1"));
+    assert!(*peak <= TIMES * size + FLOOR, "{} MB, of {} MB", peak / MB, size / MB);
+}
+
 /// Maximum memory of a check of two profiles in which each name is a stack, as a multiple of their size.
 const TIMES_OF_NAMES: u64 = 9;
 

@@ -78,6 +78,30 @@ fn keys_of_labels_have_2_to_50_values() {
     });
 }
 
+#[test]
+fn a_label_that_tells_the_runs_of_a_side_apart_is_no_cause() {
+    let rest = || (0..30).map(|i| (format!("main.main;main.f{i}"), 100, None));
+    // A leak: each run has one round of leaked goroutines more than the run before it.
+    let leak = |rounds: i64| {
+        let leaked = (1..=rounds).map(|round| ("main.main;main.leak".to_owned(), 20, Some(format!("r{round}"))));
+        labelled(&leaked.chain(rest()).collect::<Vec<_>>())
+    };
+    let e = explain(&[20, 21, 22].map(leak), &[26, 27, 28].map(leak));
+    assert_eq!(e.causes.len(), 1, "{:?}", e.causes);
+    assert_eq!((e.causes[0].function.as_deref(), e.causes[0].label.is_none()), (Some("main.leak"), true));
+    // A label that all runs have stays a cause, even if a run lacks a rare value by chance.
+    let tenants = |first: i64, rare: i64| {
+        let of = |value: &'static str, n: i64| {
+            (0..30).map(move |i| (format!("main.main;main.f{i}"), n, Some(value.to_owned())))
+        };
+        let rare = (0..rare).map(|_| ("main.main;main.f0".to_owned(), 1, Some("rare".to_owned())));
+        labelled(&of("a", first).chain(of("b", 50)).chain(rare).collect::<Vec<_>>())
+    };
+    let e =
+        explain(&[tenants(50, 3), tenants(51, 0), tenants(50, 4)], &[tenants(90, 2), tenants(91, 0), tenants(90, 3)]);
+    assert_eq!(e.causes.first().and_then(|cause| cause.label.as_ref()).map(|label| label.value.as_str()), Some("a"));
+}
+
 const COLLECTOR: &str = "runtime.gcBgMarkWorker;runtime.gcDrain;runtime.scanobject";
 
 #[test]

@@ -405,6 +405,35 @@ fn junit_and_sarif_contain_the_causes_with_their_lines() {
     assert!(of_function("logmill/names.canonical").get("relatedLocations").is_some());
 }
 
+/// Paths of a standard library are relative as well, but they lead nowhere in the repository.
+#[test]
+fn sarif_leaves_out_files_that_the_checkout_does_not_have() {
+    let d = Dir::new("foreign");
+    let sides = [corpus("story-cpu.base.pb.gz"), corpus("story-cpu.new.pb.gz")];
+    let sides = sides.each_ref().map(|side| side.to_str().unwrap());
+    let addresses = || {
+        let out = d.run(&[&sides[..], &["--fail-on", "flat:any>+20%", "--format", "sarif"]].concat());
+        assert_eq!(out.status.code(), Some(1));
+        let value: Value = serde_json::from_slice(&out.stdout).unwrap();
+        let results = value["runs"][0]["results"].as_array().unwrap().iter();
+        let places = |result: &Value| {
+            let lists = ["locations", "relatedLocations"].map(|name| result[name].as_array().cloned());
+            lists.into_iter().flatten().flatten().collect::<Vec<_>>()
+        };
+        let address = |place: Value| place["physicalLocation"]["artifactLocation"]["uri"].as_str().unwrap().to_owned();
+        results.flat_map(places).map(address).collect::<std::collections::BTreeSet<_>>()
+    };
+    // Without a checkout, nothing is known about the files.
+    assert!(["logmill/names/names.go", "strings/strings.go"].iter().all(|uri| addresses().contains(*uri)));
+    std::fs::create_dir_all(d.0.join("logmill/names")).unwrap();
+    std::fs::write(d.0.join("logmill/names/names.go"), "package names\n").unwrap();
+    let new_profile = sides[1].trim_start_matches('/').to_owned();
+    let mut known = addresses();
+    // A result without a known line names the new profile.
+    known.retain(|uri| !uri.ends_with(&new_profile));
+    assert_eq!(known, ["logmill/names/names.go".to_owned()].into());
+}
+
 /// A rule about memory in use without a cause of its own gets the allocations of the functions that grew.
 #[test]
 fn a_rule_about_memory_in_use_gets_its_allocations_as_why() {

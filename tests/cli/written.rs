@@ -364,6 +364,29 @@ fn speedscope_warns_about_omitted_stacks() {
     assert_eq!(stdout(&["stacks", &one, "--format", "folded"]), "a;b 5\na;c -3\n");
 }
 
+#[test]
+fn formats_of_stacks_warn_about_samples_without_a_stack() {
+    let (one, two, out) = (temp("stackless.folded"), temp("stackless-new.folded"), temp("stackless-out"));
+    std::fs::write(&one, "a;b 90\n 10\n").unwrap();
+    std::fs::write(&two, "a;b 90\na;c 30\n").unwrap();
+    let [one, two, out] = [one, two, out].map(|path| path.display().to_string());
+    let warnings = |args: &[&str]| {
+        let output = run(&[args, &["-o", &out]].concat());
+        assert!(output.status.success(), "{args:?}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        stderr.lines().filter(|line| line.contains("left out")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let warning =
+        |side: &str| vec![format!("pprofdiff: warning: samples without a stack were left out: 10, 10.00% of {side}")];
+    for format in ["folded", "speedscope", "flamegraph"] {
+        assert_eq!(warnings(&["convert", &one, "--format", format]), warning("the profile"), "{format}");
+        assert_eq!(warnings(&["stacks", &one, &two, "--format", format]), warning("the base"), "{format}");
+        assert_eq!(warnings(&["convert", &two, "--format", format]), Vec::<String>::new(), "{format}");
+        // Filters select stacks.
+        assert_eq!(warnings(&["stacks", &one, "--focus", "a", "--format", format]), Vec::<String>::new(), "{format}");
+    }
+}
+
 /// Numbers leave a shortened text last: after the legends, the heads of columns, and the names of the inputs.
 #[test]
 fn small_budgets_show_numbers_before_decoration() {

@@ -42,13 +42,16 @@ const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 struct BaselineEntry {
     schema: String,
     branch: String,
+    /// The name of the checked program, if the check has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     commit: Option<String>,
     /// Seconds since 1970.
     time: u64,
     labels: Map<String, Value>,
 }
 
-/// The entries of one branch that have the requested labels.
+/// The entries of one branch and one name that have the requested labels.
 pub struct Baseline<'a> {
     dir: &'a Path,
     selector: BaselineEntry,
@@ -65,8 +68,9 @@ pub struct Baseline<'a> {
 }
 
 impl<'a> Baseline<'a> {
-    /// Reads the entries of a folder. A folder that does not exist has no entries.
-    pub fn open(dir: &'a Path, args: &BaselineArgs) -> Result<Baseline<'a>> {
+    /// Reads the entries of a folder. A folder that does not exist has no entries. A check with a name has only entries with
+    /// this name, and a check without one only entries without a name, because a folder may hold several programs.
+    pub fn open(dir: &'a Path, args: &BaselineArgs, name: Option<&str>) -> Result<Baseline<'a>> {
         if let Some((key, _)) = args
             .label
             .iter()
@@ -78,6 +82,7 @@ impl<'a> Baseline<'a> {
         let selector = BaselineEntry {
             schema: SCHEMA.to_owned(),
             branch: args.branch.clone(),
+            name: name.map(str::to_owned),
             commit: args.commit.clone(),
             time: args.commit_time.unwrap_or_else(|| since_1970(SystemTime::now())),
             labels: args.label.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect(),
@@ -138,13 +143,14 @@ impl<'a> Baseline<'a> {
         self.entries.len() + self.left_out
     }
 
-    /// Returns a description of the selected entries, such as `branch main with os=linux`.
+    /// Returns a description of the selected entries, such as `branch main of orders with os=linux`.
     pub fn name(&self) -> String {
         let labels = self.selector.labels.iter();
         let labels: Vec<String> =
             labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
         let with = if labels.is_empty() { String::new() } else { format!(" with {}", labels.join(" ")) };
-        sanitize(&format!("branch {}{with}", self.selector.branch)).into_owned()
+        let of = self.selector.name.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
+        sanitize(&format!("branch {}{of}{with}", self.selector.branch)).into_owned()
     }
 
     /// Returns the warnings about skipped entries. Beyond [`MAX_LISTED`], only their number is given.
@@ -238,6 +244,7 @@ impl<'a> Baseline<'a> {
 
     fn is_selected(&self, entry: &BaselineEntry) -> bool {
         entry.branch == self.selector.branch
+            && entry.name == self.selector.name
             && self.selector.labels.iter().all(|(key, value)| entry.labels.get(key) == Some(value))
     }
 

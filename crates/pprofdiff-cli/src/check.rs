@@ -121,19 +121,29 @@ fn accept_findings(check: &ExplainedCheck, named: Option<&Path>) -> Result<bool>
 }
 
 /// Makes source files relative to the first of the folders that contains them. GitHub and code scanning show only files
-/// with a path in the repository.
+/// with a path in the repository. Relative paths of other files, such as `math/big/int.go` of Go's library, are listed as
+/// foreign, unless the folders have none of the files: then this is no checkout of the program.
 fn shorten_places(check: &mut ExplainedCheck, folders: &[PathBuf]) {
-    let shorten = |place: &mut SourceLocation| {
+    let (mut foreign_files, mut is_checkout) = (Vec::new(), false);
+    let mut shorten = |place: &mut SourceLocation| {
         let relative = folders.iter().find_map(|folder| Path::new(&place.file).strip_prefix(folder).ok());
         if let Some(relative) = relative.and_then(Path::to_str).filter(|relative| !relative.is_empty()) {
             place.file = relative.to_owned();
         }
+        match Path::new(&place.file) {
+            file if file.is_absolute() => {}
+            file if folders.iter().any(|folder| folder.join(file).is_file()) => is_checkout = true,
+            _ => foreign_files.push(place.file.clone()),
+        }
     };
     for rule in &mut check.rules {
-        rule.findings.iter_mut().filter_map(|finding| finding.place.as_mut()).for_each(shorten);
+        rule.findings.iter_mut().filter_map(|finding| finding.place.as_mut()).for_each(&mut shorten);
         if let Some(why) = &mut rule.why {
-            Arc::make_mut(why).causes.iter_mut().filter_map(|cause| cause.place.as_mut()).for_each(shorten);
+            Arc::make_mut(why).causes.iter_mut().filter_map(|cause| cause.place.as_mut()).for_each(&mut shorten);
         }
+    }
+    if is_checkout {
+        check.foreign_files = foreign_files;
     }
 }
 
@@ -187,7 +197,8 @@ fn load(args: &CheckArgs) -> Result<(Diff, Vec<String>, Option<BaselineStore<'_>
     let (new, inputs) = (new_side(&args.input)?, Inputs::new(&args.load, outputs)?);
     let new = inputs.sources(&new)?;
     let new = Diff::load_side(&new, &inputs.options)?;
-    let mut baseline = Baseline::open(dir, &args.baseline)?;
+    let (rules, _) = options(args)?.rules()?;
+    let mut baseline = Baseline::open(dir, &args.baseline, rules.name())?;
     // Stored profiles are not recordings, so a time selection of the base does not apply to them.
     let mut of_base = inputs.options.of_base();
     of_base.time = None;

@@ -8,9 +8,7 @@ use pprofdiff::advice::word;
 use pprofdiff::input::{GroupReadings, GroupedBuilds, HistoryBuilds, group_readings, sort_builds};
 use pprofdiff::random::HashMap;
 use pprofdiff::text::sanitize;
-use pprofdiff_report::{
-    Form, Format, GivenOptions, INCONCLUSIVE, RUNS, Report, Request, Takes, View, explain_line, failed_builds,
-};
+use pprofdiff_report::{Form, Format, GivenOptions, RUNS, Report, Request, Takes, View, answer_lines, failed_builds};
 use pprofdiff_series::histories::Histories;
 use pprofdiff_series::{Against, BuildOrder, FEWEST_BUILDS, Series, SeriesOptions, ShiftKind};
 use pprofdiff_shell::git::{self, CommitPlace};
@@ -270,12 +268,12 @@ fn request(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(Requ
     Ok((args.query.request(view).for_output(format, &REGISTRY, &given)?, closes))
 }
 
-/// Explains in one line how the builds after the largest change differ from the builds before it.
+/// Explains how the builds after the largest change differ from the builds before it.
 fn cause_line(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<String>> {
     let Some(point) = series.largest_change(args.shown.sort(), RUNS) else { return Ok(None) };
     let explanation = series.explain(&point, &inputs.options, &explain::own_runtime(None)?)?;
-    let line = explain_line(&explanation).unwrap_or_else(|| INCONCLUSIVE.to_owned());
-    Ok(Some(format!("explain: {}: {line}", sanitize(&series.compared_builds(&point)))))
+    let lines = answer_lines(&explanation, &series.summary.warnings, false).join("\n");
+    Ok(Some(format!("explain: {}: {lines}", sanitize(&series.compared_builds(&point)))))
 }
 
 /// Returns the builds of a pattern. Refuses a pattern with several varying parts, and shows the possible meanings.

@@ -8,7 +8,7 @@ use crate::json::object;
 use crate::markdown::{code, escape};
 use crate::numbers::{CostFormat, counted, counted_of};
 use crate::style::Style;
-use crate::table::{Cell, Table};
+use crate::table::{Cell, ExplainedBuilds, Table};
 use crate::text::{TextCell, TextOptions, change_cells, grid, heads};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Pair, Result, Sort};
@@ -48,7 +48,7 @@ pub struct HistoryRow {
     /// The number of builds that have values.
     builds: usize,
     /// Sentences about lasting changes that the table does not show, such as changes of the total and of costs with
-    /// callees.
+    /// callees, and warnings about the builds, such as builds with the same profile.
     pub notes: Vec<String>,
 }
 
@@ -98,8 +98,7 @@ impl HistoriesReport {
                 table,
                 changes: history.shifts.rows.len(),
                 largest: largest(history).map(|change| LargestChange { cause, compared, ..change }),
-                // The search appends its sentences to the warnings of the builds.
-                notes: history.shifts.summary.warnings[history.series.summary.warnings.len()..].to_vec(),
+                notes: notes_of(history),
                 builds: history.series.builds.loaded().count(),
             })
         };
@@ -182,6 +181,13 @@ impl HistoryRow {
     }
 }
 
+/// Returns the warnings about a history, without the warnings about a single build.
+fn notes_of(history: &RankedHistory) -> Vec<String> {
+    let keys: Vec<String> = history.series.builds.all.iter().map(|build| format!("{}: ", build.key)).collect();
+    let is_about_build = |warning: &&String| keys.iter().any(|key| warning.starts_with(key));
+    history.shifts.summary.warnings.iter().filter(|warning| !is_about_build(warning)).cloned().collect()
+}
+
 /// Returns the largest lasting change of a history.
 fn largest(history: &RankedHistory) -> Option<LargestChange> {
     let (shift, builds): (_, &Builds) = (history.shifts.rows.first()?, &history.series.builds);
@@ -228,11 +234,12 @@ fn legend(report: &HistoriesReport) -> String {
     )
 }
 
-/// Returns a line with the cause of each history's largest change.
-fn causes(rows: &[HistoryRow]) -> impl Iterator<Item = String> {
-    rows.iter().filter_map(|row| {
-        let change = row.largest.as_ref()?;
-        Some(format!("explain: {}: {}: {}", row.name(), change.compared.as_ref()?, change.cause.as_ref()?))
+/// Returns the explanation of each history's largest change, after the name of the history and the compared builds.
+fn causes<'r>(rows: &'r [HistoryRow], text: impl Fn(&ExplainedBuilds) -> String) -> impl Iterator<Item = [String; 2]> {
+    rows.iter().filter_map(move |row| {
+        let compared = row.largest.as_ref()?.compared.as_ref()?;
+        let explained = row.table.explained.iter().find(|explained| explained.compared == *compared)?;
+        Some([format!("explain: {}: {compared}: ", row.name()), text(explained)])
     })
 }
 
@@ -256,8 +263,11 @@ pub(crate) fn histories_text(report: &HistoriesReport, out: &mut dyn Write, styl
             let change = row.largest.as_ref()?;
             Some(format!("{}: {}: {}", row.name(), change.since, change.subject.as_ref()?))
         });
-        for (i, line) in subjects.chain(causes(shown)).enumerate() {
+        for (i, line) in subjects.enumerate() {
             writeln!(out, "{}{}", if i == 0 { "\n" } else { "" }, sanitize(&line))?;
+        }
+        for [head, lines] in causes(shown, |explained| explained.lines.join("\n")) {
+            writeln!(out, "\n{}{lines}", sanitize(&head))?;
         }
     }
     for (i, note) in report.notes().iter().enumerate() {
@@ -282,8 +292,9 @@ pub(crate) fn histories_markdown(report: &HistoriesReport, out: &mut dyn Write) 
             writeln!(out, "| {} |", cells.join(" | "))?;
         }
         writeln!(out)?;
-        for cause in causes(&changed[..changed.len().min(report.limit)]) {
-            writeln!(out, "{}\n", escape(&cause))?;
+        let shown = &changed[..changed.len().min(report.limit)];
+        for [head, lines] in causes(shown, |explained| explained.markdown.clone()) {
+            writeln!(out, "{}{lines}", escape(&head))?;
         }
     }
     report.notes().iter().try_for_each(|note| writeln!(out, "> {}\n", escape(note)))

@@ -85,7 +85,7 @@ impl Table {
     /// Builds a table with one pair per row; significantly changed pairs come first. Columns: pair; function and cause
     /// (the function and the sentence of the pair's first cause, missing without causes); `base, new, delta` of the
     /// total; causes_delta (the sum of the changes of its causes, which is the order of changed pairs); q (the false
-    /// discovery rate).
+    /// discovery rate of the causes; 1 without causes).
     pub fn ranked_pairs(ranking: &Ranking) -> Table {
         let first = |f: fn(&FleetCause) -> Option<String>| {
             Data::Text(ranking.pairs.iter().map(|pair| pair.causes.first().and_then(f)).collect())
@@ -163,6 +163,11 @@ pub fn head(ranking: &Ranking) -> String {
     )
 }
 
+/// The heading of the pairs. Their q is not the p-value of the total: without a cause, a total that changed for certain means
+/// more work, or all code became slower.
+const PAIRS_HEADING: &str = "Pairs, ranked by the sum of their causes (causes delta); pairs without causes, by delta. q tests \
+                             the causes: it is 1 without causes, even if the total changed";
+
 /// Returns the non-empty tables with their headings, each cut to `max_rows`.
 pub(crate) fn tables(ranking: &Ranking, max_rows: usize) -> Vec<(String, Table)> {
     let (shared, pairs) = (Table::shared_causes(ranking), Table::ranked_pairs(ranking));
@@ -173,7 +178,7 @@ pub(crate) fn tables(ranking: &Ranking, max_rows: usize) -> Vec<(String, Table)>
     let all = [
         ("Causes that several pairs share", shared),
         ("Small changes that many pairs share, each within chance by itself", Table::common_changes(ranking)),
-        ("Pairs, ranked by the sum of their causes (causes delta); pairs without causes, by delta", pairs),
+        (PAIRS_HEADING, pairs),
     ];
     let all = all.into_iter().filter(|(_, table)| !table.is_empty());
     all.map(|(heading, table)| (counted(heading, &table), table.head(max_rows))).collect()

@@ -169,9 +169,26 @@ fn table(kind: &Kind) -> Value {
     }
     properties.insert("rows_total".to_owned(), json!({"type": "integer"}));
     properties.insert("rows".to_owned(), json!({"type": "array", "items": row(kind, &sides)}));
+    if *kind == view::shifts::SHIFTS {
+        properties.insert("explained".to_owned(), explained());
+    }
     let mut required = vec!["sample_type", "unit", "warnings", "rows_total", "rows"];
     required.extend(kind.of_builds.then_some("builds"));
     object(kind.name, Value::Object(properties), &required)
+}
+
+/// Returns the list of the explanations of lasting changes.
+fn explained() -> Value {
+    let text = json!({"type": "string"});
+    let properties = json!({
+        "compared": text, "verdict": {"enum": ["change", "none", "inconclusive"]},
+        "lines": {"type": "array", "items": text},
+    });
+    let items = json!({
+        "type": "object", "properties": properties, "required": ["compared", "verdict", "lines"],
+        "additionalProperties": false,
+    });
+    json!({"type": "array", "items": items})
 }
 
 /// Returns the object for a row of a table. It permits the columns of every possible table of the kind. Columns that

@@ -32,6 +32,8 @@ struct LoadedBuild {
 pub struct SeriesBuilder {
     /// The query for each build. The first build with values determines the sample type.
     query: Query,
+    /// True if the caller chose no sample type.
+    has_default_type: bool,
     /// The normalization, which is applied after all builds are loaded.
     normalize: Normalize,
     options: SeriesOptions,
@@ -173,6 +175,7 @@ impl SeriesBuilder {
         }
         Ok(SeriesBuilder {
             query: query.clone().with_normalize(Normalize::None),
+            has_default_type: query.sample_type.is_none(),
             normalize: query.normalize,
             options: options.clone(),
             names: FrameInterner::new(query.granularity),
@@ -355,6 +358,7 @@ impl SeriesBuilder {
             columns,
             errors,
             fetches,
+            has_default_type: self.has_default_type,
         })
     }
 

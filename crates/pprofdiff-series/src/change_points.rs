@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::{Against, Build, Ranked, Series, Shift, ShiftKind};
 use pprofdiff::LoadOptions;
-use pprofdiff::{Diff, Error, Granularity, Normalize, Result, Sort};
+use pprofdiff::{Diff, Error, Granularity, Normalize, Query, Result, Sort, Source};
 use pprofdiff_explain::{ExplainOptions, Explanation, explain};
+use pprofdiff_profile::Profile;
 use pprofdiff_profile::short_lists::sort_by_key;
-use pprofdiff_profile::{Profile, parallel};
 
 /// A change splits the level of another change that is up to this many times larger. Smaller changes are ignored.
 const DISTURBING: u64 = 10;
@@ -160,21 +160,20 @@ impl Series {
         let open = |builds: &Vec<usize>| -> Result<Vec<Arc<Profile>>> {
             let builds: Vec<(usize, &Build)> =
                 builds.iter().filter_map(|&number| Some((number, self.builds.all.get(number)?))).collect();
-            let again = |(number, build): &(usize, &Build)| {
-                let profile = match self.fetches.get(*number) {
-                    Some(Some(fetch)) => fetch.load(load),
-                    _ => pprofdiff::open(&build.path, load).map(Arc::new),
-                };
-                profile.map_err(|e| {
-                    let detail = format!(
-                        "the build {:?} can't be read again, which causes and graphs require; give builds as files: {}",
-                        build.key,
-                        e.detail()
-                    );
-                    Error::query(detail).in_input(&build.path)
-                })
+            let source = |(number, build): &(usize, &Build)| match self.fetches.get(*number) {
+                Some(Some(fetch)) => fetch.clone(),
+                _ => Source::Path((&build.path).into()),
             };
-            parallel::map(&builds, again).into_iter().collect()
+            let sources: Vec<Source> = builds.iter().map(source).collect();
+            Diff::load_side(&sources, load).map_err(|e| {
+                let failed = builds.iter().find(|(_, build)| e.input() == Some(&build.path)).or(builds.first());
+                let (key, path) = failed.map_or(("", ""), |(_, build)| (&build.key, &build.path));
+                let detail = format!(
+                    "the build {key:?} can't be read again, which causes and graphs require; give builds as files: {}",
+                    e.detail()
+                );
+                Error::query(detail).in_input(path)
+            })
         };
         let [base, new] = &point.sides;
         Diff::new(&open(base)?, &open(new)?)
@@ -187,7 +186,25 @@ impl Series {
     /// # Errors
     /// Returns the errors of [`Series::diff`] and [`explain`].
     pub fn explain(&self, point: &ChangePoint, load: &LoadOptions, options: &ExplainOptions) -> Result<Explanation> {
-        let query = self.summary.query.clone().with_granularity(Granularity::Functions).with_normalize(Normalize::None);
-        explain(&self.diff(point, load)?, &query, &[], options)
+        self.explain_diff(&self.diff(point, load)?, options)
+    }
+
+    /// Explains a comparison of builds that [`Series::diff`] returned, like `explain` of the same files. If the caller chose
+    /// no sample type for the series, the explanation may add another one, such as the allocations of heap profiles.
+    ///
+    /// # Errors
+    /// Returns the errors of [`explain`].
+    pub fn explain_diff(&self, diff: &Diff, options: &ExplainOptions) -> Result<Explanation> {
+        let mut query = self.explained_query();
+        let explained = diff.sample_types().get(diff.type_to_explain().0).map(|(name, _)| name.clone());
+        if self.has_default_type && explained.as_ref() == Some(&self.summary.sample_type) {
+            query.sample_type = None;
+        }
+        explain(diff, &query, &[], options)
+    }
+
+    /// Returns the query whose stacks explanations compare: functions without normalization.
+    pub fn explained_query(&self) -> Query {
+        self.summary.query.clone().with_granularity(Granularity::Functions).with_normalize(Normalize::None)
     }
 }

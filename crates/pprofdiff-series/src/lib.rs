@@ -289,6 +289,9 @@ pub struct Series {
     /// For each build, the source that can load it again if it is not a file. Not serialized.
     #[serde(skip)]
     fetches: Vec<Option<Source>>,
+    /// True if the caller chose no sample type. Not serialized.
+    #[serde(skip)]
+    has_default_type: bool,
 }
 
 /// A deserialized series before validation. Errors of failed builds only keep their message.
@@ -321,7 +324,15 @@ impl TryFrom<StoredSeries> for Series {
                 }
             }
         }
-        Ok(Series { summary, builds, frames, columns, errors: Vec::new(), fetches: Vec::new() })
+        Ok(Series {
+            summary,
+            builds,
+            frames,
+            columns,
+            errors: Vec::new(),
+            fetches: Vec::new(),
+            has_default_type: false,
+        })
     }
 }
 

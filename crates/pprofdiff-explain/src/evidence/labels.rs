@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::rows::StackRows;
 use super::samples::{OfRun, Run};
-use crate::thresholds::{MAX_LABEL_VALUES, MIN_COMMON_PART_OF_LABELS, MIN_LABEL_VALUES};
+use crate::thresholds::{MAX_LABEL_VALUES, MIN_COMMON_PART_OF_LABELS, MIN_EVENTS_OF_SET, MIN_LABEL_VALUES};
 use pprofdiff::shared::{KnownTexts, State, TextInterner, Walk};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
@@ -131,9 +131,45 @@ fn is_goroutine_state(value: &[u8]) -> bool {
     GOROUTINE_STATES.iter().chain(&OTHER_GOROUTINE_STATES).any(|state| value.starts_with(state.as_bytes()))
 }
 
+/// The runs that have each label.
+#[derive(Default)]
+struct Presence {
+    /// The number of runs of each side.
+    runs: [usize; 2],
+    /// By label and side: the number of runs with the label, and its events in them.
+    by_label: Vec<[(usize, f64); 2]>,
+    /// By label: its events in the current run.
+    events: Vec<f64>,
+}
+
+impl Presence {
+    fn add(&mut self, label: u32, events: f64) {
+        self.events.resize(self.events.len().max(label as usize + 1), 0.0);
+        self.events[label as usize] += events;
+    }
+
+    fn end_run(&mut self, side: usize) {
+        self.runs[side] += 1;
+        self.by_label.resize(self.by_label.len().max(self.events.len()), Default::default());
+        for (sides, events) in self.by_label.iter_mut().zip(&mut self.events).filter(|(_, events)| **events > 0.0) {
+            sides[side].0 += 1;
+            sides[side].1 += std::mem::take(events);
+        }
+    }
+
+    /// Returns true if a run lacks the label, although the other runs of its side have too many events for chance.
+    fn tells_runs(&self, label: u32) -> bool {
+        let Some(sides) = self.by_label.get(label as usize) else { return false };
+        sides.iter().zip(self.runs).any(|(&(present, events), runs)| {
+            (1..runs).contains(&present) && events >= MIN_EVENTS_OF_SET * present as f64
+        })
+    }
+}
+
 impl WorkLabels {
     /// Keeps keys with 2 to 50 values if more than half of their cost is in values that both sides have. Any other key,
-    /// such as a build, a process or a request, distinguishes the sides or the samples instead of the work.
+    /// such as a build, a process or a request, distinguishes the sides or the samples instead of the work. Also drops
+    /// keys that distinguish the runs of a side, such as the round in which a leaked goroutine was started.
     /// Drops the state of goroutines and threads, because it is a consequence of their functions.
     pub(crate) fn new(runs: &[Run<'_>], read: &[OfRun], is_goroutines: bool) -> WorkLabels {
         let mut texts = TextInterner::default();
@@ -142,6 +178,7 @@ impl WorkLabels {
         // By text: the number of its values, if it is a key.
         let mut values_of: Vec<usize> = Vec::new();
         let mut numbers: Vec<Vec<u32>> = Vec::new();
+        let mut presence = Presence::default();
         for (run, samples) in runs.iter().zip(read) {
             let (p, side) = (&run.sampled.walk.input.profile, usize::from(!run.sampled.walk.input.base));
             let mut known_texts = KnownTexts::default();
@@ -159,13 +196,13 @@ impl WorkLabels {
             for (&(_, set), part) in
                 checkpointed(samples.rows.iter().zip(&samples.parts)).filter(|_| !pair_numbers.is_empty())
             {
-                samples
-                    .labels
-                    .sets
-                    .get(set)
-                    .iter()
-                    .for_each(|&pair| sums[pair_numbers[pair as usize] as usize][side] += part.value);
+                samples.labels.sets.get(set).iter().for_each(|&pair| {
+                    let number = pair_numbers[pair as usize];
+                    sums[number as usize][side] += part.value;
+                    presence.add(number, part.events);
+                });
             }
+            presence.end_run(side);
             // Uses the run's own numbers of texts, so that the order of samples does not matter: keys it ignored have
             // too many values.
             for (&key, _) in samples.labels.n_values.iter().filter(|(_, n)| **n > MAX_LABEL_VALUES) {
@@ -189,9 +226,14 @@ impl WorkLabels {
             // A label of the program may have the same key, such as the state of an order.
             texts.get(key) == b"state" && values.all(|pair| is_of_threads(pair) || is_of_goroutines(pair))
         };
+        let mut tells_runs = vec![false; texts.len()];
+        for (&(key, _), number) in pairs.values.iter().zip(0..) {
+            tells_runs[key as usize] |= presence.tells_runs(number);
+        }
         let is_kept = |key: u32| {
             let [all, common] = costs[key as usize];
             !is_state(key)
+                && !tells_runs[key as usize]
                 && (MIN_LABEL_VALUES..=MAX_LABEL_VALUES).contains(&values_of[key as usize])
                 && common > MIN_COMMON_PART_OF_LABELS * all
         };

@@ -26,7 +26,7 @@ pub use words::OPS;
 use words::{ExplanationText, Priority, TextLine, most_important};
 
 /// The text that replaces a function's cause if the samples are inconclusive.
-pub const INCONCLUSIVE: &str = "these samples are inconclusive";
+const INCONCLUSIVE: &str = "these samples are inconclusive";
 
 /// Returns the exit code for an explanation and its further sample types: 1 if any of them changed, otherwise 3 if any
 /// is inconclusive, otherwise 0.
@@ -169,6 +169,42 @@ pub(crate) fn lines_to_cut(e: &Explanation) -> usize {
     std::iter::once(e).chain(&e.also).map(lines).max().unwrap_or(0) * (1 + e.also.len())
 }
 
+/// Returns the answer of an explanation as lines of text, for an answer about many builds: the lines of [`explain_text`]
+/// without details and noise. `known` are warnings that the reader has seen already. If `is_brief` is true, only the totals,
+/// the verdict, rewrites and causes remain.
+pub fn answer_lines(e: &Explanation, known: &[String], is_brief: bool) -> Vec<String> {
+    let words = ExplanationText::new(e, Markup::Plain);
+    let lines = answer(&words, known).filter(|line| !is_brief || line.about == Priority::Answer);
+    let mut all = vec![words.head("->")];
+    all.extend(lines.map(|line| line.text));
+    all.extend(e.also.iter().flat_map(|also| answer_lines(also, known, is_brief)));
+    all
+}
+
+/// Returns the lines of [`answer_lines`] as Markdown.
+pub(crate) fn answer_markdown(e: &Explanation, known: &[String]) -> String {
+    let words = ExplanationText::new(e, Markup::Markdown);
+    let mut text = paragraph_markdown(&words.head("→"), answer(&words, known).collect());
+    for also in &e.also {
+        text.push('\n');
+        text.push_str(&answer_markdown(also, known));
+    }
+    text
+}
+
+/// Iterates over the lines of an explanation without details, noise and known warnings.
+fn answer(words: &ExplanationText<'_>, known: &[String]) -> impl Iterator<Item = TextLine> {
+    // The warnings of a series begin with the build.
+    let warnings = &words.e.summary.warnings;
+    let is_known = warnings.first().is_some_and(|warning| known.iter().any(|known| known.ends_with(warning)));
+    let lines = words.lines().into_iter();
+    lines.filter(move |line| match line.about {
+        Priority::Detail | Priority::Noise => false,
+        Priority::Warning => !is_known,
+        _ => true,
+    })
+}
+
 /// Writes the explanation as Markdown: causes as a numbered list, other lines below it.
 ///
 /// # Errors
@@ -234,8 +270,8 @@ pub(crate) fn causes_markdown(e: &Explanation) -> Vec<String> {
 }
 
 /// Returns the cause of one function's change in words. In order of preference: a cause of this function, a move from
-/// or to it, a cause that names it as a caller, callee or part, or the first cause that has no function or for which
-/// `below` is true. Otherwise returns [`INCONCLUSIVE`], or a sentence that no separate cause was found.
+/// or to it, a cause that names it as a caller, callee or part, the first cause that has no function or for which `below` is
+/// true, or the rewrite of its package. Otherwise returns [`INCONCLUSIVE`], or a sentence that no separate cause was found.
 pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -> bool) -> String {
     let words = ExplanationText::new(e, Markup::Plain);
     let is = |name: &String| name == function;
@@ -245,6 +281,10 @@ pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -
         cause.evidence.callers.iter().chain(&cause.chain).chain(&cause.callee).chain(parts).any(is)
     };
     let moved = || e.moved.iter().find(|moved| is(&moved.from) || is(&moved.function));
+    let is_below = |path: &String| {
+        function.strip_prefix(path.as_str()).is_some_and(|rest| !path.is_empty() && rest.starts_with(['.', ':', '/']))
+    };
+    let rewrite = || e.rewrite.as_ref().filter(|rewrite| is_below(&rewrite.from) || is_below(&rewrite.to));
     match (e.causes.iter().find(is_of_function), moved()) {
         (Some(cause), _) => words.cause(cause),
         (None, Some(moved)) => words.moved(moved),
@@ -253,8 +293,11 @@ pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -
             let cause = e.causes.iter().find(is_named).or_else(|| e.causes.iter().find(of_all));
             match (cause, e.verdict) {
                 (Some(cause), _) => words.cause(cause),
-                (None, Verdict::Inconclusive) => INCONCLUSIVE.to_owned(),
-                (None, _) => "no separate cause was found".to_owned(),
+                (None, verdict) => match (rewrite(), verdict) {
+                    (Some(rewrite), _) => words.rewrite(rewrite).trim_end_matches('.').to_owned(),
+                    (None, Verdict::Inconclusive) => INCONCLUSIVE.to_owned(),
+                    (None, _) => "no separate cause was found".to_owned(),
+                },
             }
         }
     }

@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 use std::io;
 
-use crate::format::{BASE, Format, unsupported};
+use crate::format::{BASE, Format, folded, unsupported};
 use crate::html::{escape, escape_ours};
 use crate::names::{short, shorten};
 use crate::numbers::{CostFormat, counted_of, growth, total, whole};
@@ -28,6 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "flamegraph",
     extensions: &["flame.svg"],
     about: "the flame graph as a picture without script",
+    leaves_out: folded::stackless,
     form: Form::Stacks,
     asks: shows::all_stacks,
     write: |report, out, _| match report {

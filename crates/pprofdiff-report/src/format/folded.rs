@@ -11,17 +11,20 @@
 use std::io::{self, Write};
 
 use crate::format::{BASE, Format, unsupported};
+use crate::numbers::{share, share_text};
 use crate::report::Report;
 use crate::shows::{self, Form};
-use pprofdiff::FoldedHeader;
 use pprofdiff::stacks::Stacks;
 use pprofdiff::text::sanitize;
+use pprofdiff::units;
+use pprofdiff::{FoldedHeader, Normalize, Pair};
 
 pub(crate) const FORMAT: Format = Format {
     name: "folded",
     extensions: &["folded"],
     about: "stacks for flame graph tools, one column per side",
     warns: false,
+    leaves_out: stackless,
     form: Form::Stacks,
     asks: shows::all_stacks,
     write: |report, out, _| match report {
@@ -30,6 +33,38 @@ pub(crate) const FORMAT: Format = Format {
     },
     ..BASE
 };
+
+/// Returns a warning for each side with samples that have no stack, which formats of stacks leave out. With filters, there is
+/// no warning, because filters select stacks.
+pub(super) fn stackless(report: &Report) -> Vec<String> {
+    let Report::Stacks(stacks, _) = report else { return Vec::new() };
+    let summary = &stacks.summary;
+    if !summary.query.filters.set().is_empty() {
+        return Vec::new();
+    }
+    // The mean of several runs and normalized values are rounded in each row.
+    let is_exact = !summary.is_of_runs() && summary.query.normalize == Normalize::None;
+    let slack = if is_exact { 0 } else { stacks.rows.len() as i64 };
+    let left_out = |side: &str, value: fn(Pair) -> i64| {
+        let shown = stacks.rows.iter().try_fold(0_i64, |sum, row| {
+            let value = value(row.weight);
+            // Negative values cancel within a stack, so the difference of the sums is not the cost without a stack.
+            if value < 0 { None } else { sum.checked_add(value) }
+        })?;
+        let total = value(summary.total);
+        let rest = total.saturating_sub(shown);
+        (rest > slack).then(|| {
+            let part = share_text(share(rest, total), false);
+            format!("samples without a stack were left out: {}, {part} of {side}", units::show(rest, &summary.unit))
+        })
+    };
+    match summary.base {
+        Some(_) => {
+            [left_out("the base", |p| p.base), left_out("the new side", |p| p.new)].into_iter().flatten().collect()
+        }
+        None => left_out("the profile", |p| p.new).into_iter().collect(),
+    }
+}
 
 /// Writes the stacks in folded form.
 ///

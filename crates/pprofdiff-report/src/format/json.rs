@@ -55,6 +55,12 @@ impl Table {
             fields.push(("normalize", json!({"mode": self.summary.query.normalize.mode()})));
             fields.splice(0..0, builds_header(builds));
         }
+        if !self.explained.is_empty() {
+            let explained = self.shown_explanations().map(|explained| {
+                json!({"compared": explained.compared, "verdict": explained.verdict, "lines": explained.lines})
+            });
+            fields.push(("explained", explained.collect()));
+        }
         fields
     }
 

@@ -101,6 +101,9 @@ impl Table {
         if self.len() < self.rows_total {
             writeln!(out, "\n{} of {} rows", self.len(), self.rows_total)?;
         }
+        for explained in self.shown_explanations() {
+            write!(out, "\nexplain: {}: {}", escape(&explained.compared), explained.markdown)?;
+        }
         Ok(())
     }
 }

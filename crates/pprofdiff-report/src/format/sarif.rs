@@ -84,14 +84,16 @@ fn check_sarif(check: &ExplainedCheck, out: &mut dyn Write) -> io::Result<()> {
 fn result(check: &ExplainedCheck, rule: &ExplainedRule, index: usize, f: &Finding) -> Value {
     let subject = sanitize(f.frame.as_deref().unwrap_or(&rule.sample_type));
     let causes = causes_of(rule, f);
+    // The address of a file that the repository lacks would lead nowhere.
+    let is_known = |place: &&SourceLocation| !check.foreign_files.contains(&place.file);
     let places: Vec<(&String, &SourceLocation)> =
-        causes.iter().filter_map(|(text, cause)| Some((text, cause.place.as_ref()?))).collect();
+        causes.iter().filter_map(|(text, cause)| Some((text, cause.place.as_ref().filter(is_known)?))).collect();
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": subject}]});
     // Code scanning requires a file: the changed lines of a commit that reaches the cause, or else the cause's own line,
     // the function of the finding, or the new profile.
     // It shows only files of the repository, whose paths are relative.
     let is_relative = |place: &&SourceLocation| !uri(&place.file).contains("://");
-    let all_places = || places.iter().map(|(_, place)| *place).chain(f.place.as_ref());
+    let all_places = || places.iter().map(|(_, place)| *place).chain(f.place.as_ref().filter(is_known));
     let place = all_places().find(is_relative).or_else(|| all_places().next());
     if let Some(commit) = commits(rule).next() {
         let (first, last) = commit.lines;

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use crate::format::{BASE, Format, unsupported};
+use crate::format::{BASE, Format, folded, unsupported};
 use crate::numbers::{share, share_text};
 use crate::report::Report;
 use crate::shows::{self, Form};
@@ -25,7 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["speedscope.json"],
     about: "stacks for speedscope.app, each side as a profile",
     warns: false,
-    leaves_out: negative_stacks,
+    leaves_out: |report| [negative_stacks(report), folded::stackless(report)].concat(),
     form: Form::Stacks,
     asks: shows::all_stacks,
     write: |report, out, _| match report {

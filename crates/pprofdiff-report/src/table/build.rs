@@ -26,7 +26,8 @@ impl Table {
             columns.map(|(spec, data)| Column { name: spec.name, role: spec.role, data }).collect();
         let len = columns.first().map_or(0, |c| c.data.len());
         let (beside, builds, nodes) = (types[1..].to_vec(), None, TableNodes::default());
-        Table { kind, summary, beside, columns, rows_total: len, sort: Sort::default(), builds, nodes, len }
+        let (sort, explained) = (Sort::default(), Arc::default());
+        Table { kind, summary, beside, columns, rows_total: len, sort, builds, nodes, explained, len }
     }
 
     /// Builds a table of one sample type.

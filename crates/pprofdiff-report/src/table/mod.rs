@@ -153,6 +153,8 @@ pub struct Table {
     pub builds: Option<Arc<Builds>>,
     /// The nodes of tables of callers and callees, for people. Empty in other tables.
     pub(crate) nodes: TableNodes,
+    /// The explanations of lasting changes. Empty without explanations, and in other tables.
+    pub(crate) explained: Arc<Vec<ExplainedBuilds>>,
     /// The number of rows.
     pub(crate) len: usize,
 }
@@ -168,6 +170,22 @@ pub(crate) struct TableNodes {
     pub shown: Vec<u32>,
     /// The node of each row.
     pub of_row: Vec<u32>,
+}
+
+/// The explanation of the builds before and after a lasting change, in words. Tables are serialized, and explanations
+/// cannot be deserialized, so this contains only the sentences.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExplainedBuilds {
+    /// The compared builds: `b12..b14 -> b15..b17`.
+    pub compared: String,
+    /// The verdict as JSON spells it.
+    pub verdict: String,
+    /// The lines for text, starting with the totals.
+    pub lines: Vec<String>,
+    /// The lines for text within a budget.
+    pub brief: Vec<String>,
+    /// The lines as Markdown.
+    pub markdown: String,
 }
 
 /// The costs of a node of a call graph.
@@ -291,10 +309,18 @@ impl Table {
         if rows.len() == self.len { self.clone() } else { self.take(&rows) }
     }
 
+    /// Iterates over the explanations of changes that have a row.
+    pub(crate) fn shown_explanations(&self) -> impl Iterator<Item = &ExplainedBuilds> {
+        let has_row =
+            |explained: &&ExplainedBuilds| (0..self.len).any(|row| self.text_of("compared", row) == explained.compared);
+        self.explained.iter().filter(has_row)
+    }
+
     /// Copies the table without its columns and nodes.
     fn shallow(&self) -> Table {
         let (summary, beside, builds) = (self.summary.clone(), self.beside.clone(), self.builds.clone());
-        Table { columns: Vec::new(), summary, beside, builds, nodes: TableNodes::default(), ..*self }
+        let explained = self.explained.clone();
+        Table { columns: Vec::new(), summary, beside, builds, nodes: TableNodes::default(), explained, ..*self }
     }
 
     /// Returns a table of these rows, in this order. Nodes without one of these rows are no longer shown.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::data::{DistinctTexts, MISSING};
 use super::schema::TableShape;
-use super::{Data, Kind, LimitUnit, TableNodes};
+use super::{Data, ExplainedBuilds, Kind, LimitUnit, TableNodes};
 use pprofdiff::Sort;
 use pprofdiff::Summary;
 use pprofdiff::random::HashSet;
@@ -75,6 +75,7 @@ pub(super) struct StoredTable {
     sort: Sort,
     builds: Option<Arc<Builds>>,
     nodes: TableNodes,
+    explained: Arc<Vec<ExplainedBuilds>>,
     len: usize,
 }
 
@@ -82,7 +83,7 @@ impl TryFrom<StoredTable> for super::Table {
     type Error = &'static str;
 
     fn try_from(table: StoredTable) -> Result<super::Table, &'static str> {
-        let StoredTable { kind, summary, beside, columns, rows_total, sort, builds, nodes, len } = table;
+        let StoredTable { kind, summary, beside, columns, rows_total, sort, builds, nodes, explained, len } = table;
         let two_sided = summary.base.is_some();
         let kind = Kind::named(&kind).ok_or("unknown kind of table")?;
         let sides = (kind.has_sides)(two_sided) && (kind.several_types || beside.is_empty());
@@ -112,6 +113,6 @@ impl TryFrom<StoredTable> for super::Table {
         }
         let with_roles = columns.into_iter().zip(specs).map(|(StoredColumn { name, data }, s)| (name, s.role, data));
         let columns = with_roles.map(|(name, role, data)| super::Column { name, role, data }).collect();
-        Ok(super::Table { kind, summary, beside, columns, rows_total, sort, builds, nodes, len })
+        Ok(super::Table { kind, summary, beside, columns, rows_total, sort, builds, nodes, explained, len })
     }
 }

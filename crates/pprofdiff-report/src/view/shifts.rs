@@ -1,18 +1,20 @@
 //! The view `shifts`: the builds that changed a frame's cost lastingly.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use super::{Form, Takes, ViewSpec};
-use crate::explain::cause_of;
+use crate::explain::{answer_lines, answer_markdown, cause_of};
 use crate::numbers::{counted_of, signed};
 use crate::series::{RUNS, build_columns, frame_columns};
 use crate::table::build::costs;
 use crate::table::schema::{Holds, build, frame, key, label, spec};
-use crate::table::{Cost, Data, Kind, Measured, Role, Table, Texts};
+use crate::table::{Cost, Data, ExplainedBuilds, Kind, Measured, Role, Table, Texts};
 use crate::text::{TextCell, TextOptions, change_cells, grid, heads};
-use pprofdiff::random::{HashMap, HashSet};
+use pprofdiff::random::HashMap;
+use pprofdiff::shared::short_lists::sort_by_key;
 use pprofdiff::text::sanitize;
-use pprofdiff::{Diff, Granularity, LoadOptions, Normalize, Query, Result, Sort, TopRow};
+use pprofdiff::{Diff, LoadOptions, Query, Result, Sort, TopRow};
 use pprofdiff_explain::{Cause, ExplainOptions};
 use pprofdiff_series::{FEWEST_BUILDS, Ranked, Series, Shift, ShiftKind};
 
@@ -72,12 +74,17 @@ pub(crate) fn answer_known(
     explain: Option<&ExplainOptions>,
     load: &LoadOptions,
 ) -> Result<Table> {
-    let causes = explain.map(|options| causes_of(series, shifts, limit, load, options));
-    Ok(Table::shifts(shifts, limit, &causes.transpose()?.unwrap_or_default()))
+    let Some(options) = explain else { return Ok(Table::shifts(shifts, limit, &[])) };
+    let (causes, explained) = causes_of(series, shifts, limit, load, options)?;
+    Ok(Table { explained: Arc::new(explained), ..Table::shifts(shifts, limit, &causes) })
 }
 
+/// The causes of rows, each with the builds that were compared to find it, and the explanations of these builds.
+type CausesOfRows = (Vec<Option<[String; 2]>>, Vec<ExplainedBuilds>);
+
 /// Returns the cause of each of the first `n` lasting changes and the builds that were compared to find it, which are
-/// the builds before and after the change. Changes in the same build share one comparison.
+/// the builds before and after the change. Changes in the same build share one comparison, whose explanation is also
+/// returned.
 ///
 /// # Errors
 /// Fails like [`Series::explain`], and if measuring the stacks of a cause fails.
@@ -87,17 +94,18 @@ fn causes_of(
     n: usize,
     load: &LoadOptions,
     options: &ExplainOptions,
-) -> Result<Vec<Option<[String; 2]>>> {
+) -> Result<CausesOfRows> {
     let mut causes = vec![None; n.min(shifts.rows.len())];
+    // The explanation of the largest change comes first.
+    let mut all_explained: Vec<(usize, ExplainedBuilds)> = Vec::new();
     for point in series.change_points(shifts, RUNS) {
         let rows: Vec<usize> = point.rows.iter().copied().filter(|&row| row < causes.len()).collect();
         if rows.is_empty() {
             continue;
         }
-        let query =
-            series.summary.query.clone().with_granularity(Granularity::Functions).with_normalize(Normalize::None);
+        let query = series.explained_query();
         let diff = series.diff(&point, load)?;
-        let explanation = pprofdiff_explain::explain(&diff, &query, &[], options)?;
+        let explanation = series.explain_diff(&diff, options)?;
         // The change of each function within the stacks of each cause, by the cause's pattern.
         let mut within: HashMap<String, HashMap<String, i64>> = HashMap::default();
         let whole = deltas(&diff, &query, shifts.sort)?;
@@ -108,6 +116,15 @@ fn causes_of(
             }
         }
         let compared = series.compared_builds(&point);
+        let known = &series.summary.warnings;
+        let explained = ExplainedBuilds {
+            compared: compared.clone(),
+            verdict: explanation.verdict.name().to_owned(),
+            lines: answer_lines(&explanation, known, false),
+            brief: answer_lines(&explanation, known, true),
+            markdown: answer_markdown(&explanation, known),
+        };
+        all_explained.push((rows[0], explained));
         for row in rows {
             let name = shifts.frames.name(shifts.rows[row].frame);
             let delta = |deltas: &HashMap<String, i64>| deltas.get(&name).copied().unwrap_or(0);
@@ -120,7 +137,8 @@ fn causes_of(
             causes[row] = Some([cause_of(&explanation, &name, below), compared.clone()]);
         }
     }
-    Ok(causes)
+    sort_by_key(&mut all_explained, |(row, _)| *row);
+    Ok((causes, all_explained.into_iter().map(|(_, explained)| explained).collect()))
 }
 
 /// Returns the change of each function's flat or cum cost, whichever `sort` selects, by name.
@@ -178,7 +196,7 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
     let is_first = table.columns.get(1).is_some_and(|column| column.name == "cause");
     let changes = counted_of(table.len(), table.rows_total, "lasting change");
     if is_first {
-        write_causes(table, out, "", "\n")?;
+        write_causes(table, out, options.brief, "", "\n")?;
     }
     if options.brief && table.is_empty() {
         return Ok(());
@@ -220,21 +238,18 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
         })
     })?;
     if !is_first {
-        write_causes(table, out, "\n", "")?;
+        write_causes(table, out, options.brief, "\n", "")?;
     }
     Ok(())
 }
 
-/// Writes the causes of changes with the compared builds, between `before` and `after`. Rows that changed in the same build often share a cause,
-/// so each cause is written once.
-fn write_causes(table: &Table, out: &mut dyn Write, before: &str, after: &str) -> io::Result<()> {
-    let mut printed: HashSet<_> = HashSet::default();
-    for row in (0..table.len()).filter(|&row| !table.text_of("cause", row).is_empty()) {
-        let cause = (table.text_of("compared", row), table.text_of("cause", row));
-        if printed.insert(cause) {
-            let before = if printed.len() == 1 { before } else { "" };
-            writeln!(out, "{before}explain: {}: {}", sanitize(cause.0), sanitize(cause.1))?;
-        }
+/// Writes the explanations of changes with the compared builds, between `before` and `after`. They are the answers of
+/// `explain` for these builds, so they also contain rewrites and moved cost, which belong to no row.
+fn write_causes(table: &Table, out: &mut dyn Write, is_brief: bool, before: &str, after: &str) -> io::Result<()> {
+    for (i, explained) in table.shown_explanations().enumerate() {
+        let before = if i == 0 { before } else { "\n" };
+        let lines = if is_brief { &explained.brief } else { &explained.lines };
+        writeln!(out, "{before}explain: {}: {}", sanitize(&explained.compared), lines.join("\n"))?;
     }
-    if printed.is_empty() { Ok(()) } else { write!(out, "{after}") }
+    if table.shown_explanations().next().is_none() { Ok(()) } else { write!(out, "{after}") }
 }

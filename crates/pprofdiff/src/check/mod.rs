@@ -347,6 +347,10 @@ pub struct Check<C = ()> {
     pub summary: Arc<Summary>,
     /// The results of the rules, in the order of the rules.
     pub rules: Vec<RuleCheck<C>>,
+    /// The relative paths of source files that the repository does not have, such as those of a standard library. Empty if
+    /// the repository is unknown.
+    #[serde(skip)]
+    pub foreign_files: Vec<String>,
 }
 
 impl<C> Check<C> {
@@ -364,9 +368,9 @@ impl Check {
     /// Returns the check with the causes of each rule, in the order of the rules.
     #[must_use]
     pub fn with_causes<C>(self, causes: Vec<Option<Arc<C>>>) -> Check<C> {
-        let Check { name, verdict, summary, rules } = self;
+        let Check { name, verdict, summary, rules, foreign_files } = self;
         let rules = rules.into_iter().zip(causes).map(|(rule, why)| rule.with_causes(why)).collect();
-        Check { name, verdict, summary, rules }
+        Check { name, verdict, summary, rules, foreign_files }
     }
 }
 
@@ -406,6 +410,11 @@ impl Rules {
     pub fn set_name(&mut self, name: &str) -> Result<()> {
         self.name = Some(rule::checked_name(name)?);
         Ok(())
+    }
+
+    /// Returns the name of the checked program.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// Applies all rules, without looking for causes. `find_moves` returns the functions that were renamed or inlined
@@ -476,7 +485,8 @@ impl Rules {
         (summary.warnings, summary.query.normalize) = (warnings, query.normalize);
         let verdict = rules.iter().map(|r| r.outcome).max().filter(|&o| o != Outcome::Allowed);
         let name = self.name.clone();
-        let check = Check { name, verdict: verdict.unwrap_or(Outcome::Pass), summary: Arc::new(summary), rules };
+        let (verdict, summary) = (verdict.unwrap_or(Outcome::Pass), Arc::new(summary));
+        let check = Check { name, verdict, summary, rules, foreign_files: Vec::new() };
         Ok(RunsOfCheck { check, types })
     }
 

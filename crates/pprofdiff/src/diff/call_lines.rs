@@ -187,7 +187,7 @@ fn costs_by_line(walks: &[Walk<'_>], sites: &[&[CallSite<'_>]]) -> Vec<Vec<SiteC
         types.iter().enumerate().map(bit).sum()
     };
     let wanted = (0..walk.input.profile.n_locations()).map(wants).collect();
-    let mut visitor = SiteVisitor { walks, wanted, types, stack: Vec::new() };
+    let mut visitor = SiteVisitor { walks, wanted, types };
     let has_other_value = |sample: &Sample<'_>| others.iter().any(|other| other.value(sample) != 0);
     walk.visit_or(&walk.input.profile.sample_range(), has_other_value, &mut visitor);
     visitor.types.into_iter().map(|of_type| of_type.costs).collect()
@@ -203,14 +203,11 @@ struct SiteVisitor<'w, 'm> {
     /// By location, a bit for each sample type that wants a line of it.
     wanted: Vec<u8>,
     types: Vec<TypeSites<'w>>,
-    stack: Vec<FrameInRole>,
 }
 
-/// A frame of a sample that has a role: depth, roles, function and line.
-type FrameInRole = (usize, u64, (u32, i64));
-
 impl<'m> SampleVisitor<'m> for SiteVisitor<'_, 'm> {
-    /// Most samples contain no function whose line is wanted. They are read once and dropped.
+    /// Most samples contain no function whose line is wanted. They are read once and dropped. Frames are visited innermost
+    /// first and not stored, because a sample can have a frame for each fraction of a byte.
     #[inline(always)]
     fn sample(&mut self, _: i64, locations: impl SampleLocations, sample: Sample<'m>) {
         // Filters add pseudo-frames after the profile's own locations. They have no line.
@@ -222,10 +219,9 @@ impl<'m> SampleVisitor<'m> for SiteVisitor<'_, 'm> {
         for (number, (of_type, walk)) in self.types.iter_mut().zip(self.walks).enumerate() {
             let value = if wanted >> number & 1 != 0 { walk.value(&sample) } else { 0 };
             if value != 0 {
-                self.stack.clear();
+                of_type.begin_sample();
                 let mut depth = 0;
-                locations.for_each(|location| depth += of_type.push(location, depth, &mut self.stack));
-                of_type.add(value, &self.stack);
+                locations.for_each(|location| depth += of_type.visit(location, depth, value));
             }
         }
     }
@@ -239,6 +235,10 @@ struct TypeSites<'w> {
     roles: Vec<u64>,
     /// The roles of all functions of each location.
     location_roles: Vec<u64>,
+    /// The sites without a line in the current sample, as bits.
+    pending: u32,
+    /// By site: the depth of the last function below the site's function.
+    last_below: Vec<Option<usize>>,
     costs: Vec<SiteCosts>,
 }
 
@@ -250,7 +250,8 @@ impl<'w> TypeSites<'w> {
         let functions = &profile.locations().line_function;
         let union = |location: u32| lines(location).fold(0, |roles, line| roles | role_of(functions[line]));
         let location_roles = (0..profile.n_locations() as u32).map(union).collect();
-        TypeSites { profile, sites, roles, location_roles, costs: sites.iter().map(|_| SiteCosts::new()).collect() }
+        let (last_below, costs) = (vec![None; sites.len()], sites.iter().map(|_| SiteCosts::new()).collect());
+        TypeSites { profile, sites, roles, location_roles, pending: 0, last_below, costs }
     }
 
     /// Returns true if a site wants a line of this location.
@@ -258,45 +259,57 @@ impl<'w> TypeSites<'w> {
         self.location_roles[location] & u64::from(u32::MAX) != 0
     }
 
-    /// Appends the frames of a location that have a role. Returns the number of all its frames.
-    fn push(&self, location: u32, depth: usize, stack: &mut Vec<FrameInRole>) -> usize {
+    fn begin_sample(&mut self) {
+        self.pending = ((1u64 << self.sites.len()) - 1) as u32;
+        self.last_below.fill(None);
+    }
+
+    /// Adds the value of the current sample to the frames of a location that are the innermost line of a site. Returns the
+    /// number of all its frames.
+    fn visit(&mut self, location: u32, depth: usize, value: i64) -> usize {
         let locations = self.profile.locations();
         let Some(&roles) = self.location_roles.get(location as usize) else { return 0 };
         let lines = locations.lines(location);
         let count = lines.len();
-        if roles != 0 {
+        if roles != 0 && self.pending != 0 {
             for (depth, line) in (depth..).zip(lines.map(|line| line as usize)) {
                 let function = locations.line_function[line];
                 let roles = self.roles.get(function as usize).copied().unwrap_or(0);
                 if roles != 0 {
-                    stack.push((depth, roles, (function, locations.line_number[line])));
+                    self.add(depth, roles, (function, locations.line_number[line]), value);
                 }
             }
         }
         count
     }
 
-    /// Adds the value of a sample to the innermost line of each site.
-    fn add(&mut self, value: i64, stack: &[FrameInRole]) {
-        for ((number, site), costs) in (0..).zip(self.sites).zip(&mut self.costs) {
-            let mut last_below = None;
-            for &(depth, roles, place) in stack {
-                let is_below = match (&site.below, last_below) {
-                    (BelowSite::Any, _) => true,
-                    (BelowSite::Leaf, _) => depth == 0,
-                    (BelowSite::Callee(_), last) => last.is_some_and(|last: usize| last + 1 == depth),
-                    (BelowSite::Anywhere(_), last) => last.is_some(),
-                };
-                if roles >> number & 1 != 0 && is_below {
-                    *costs.entry(place).or_default() += i128::from(value);
-                    break;
-                }
-                if roles >> (MAX_SITES + number) & 1 != 0 {
-                    last_below = Some(depth);
-                }
+    /// Adds the value to a frame with a role, for each pending site whose innermost line it is.
+    fn add(&mut self, depth: usize, roles: u64, place: (u32, i64), value: i64) {
+        for number in bits(roles as u32 & self.pending) {
+            let is_below = match (&self.sites[number].below, self.last_below[number]) {
+                (BelowSite::Any, _) => true,
+                (BelowSite::Leaf, _) => depth == 0,
+                (BelowSite::Callee(_), last) => last.is_some_and(|last: usize| last + 1 == depth),
+                (BelowSite::Anywhere(_), last) => last.is_some(),
+            };
+            if is_below {
+                *self.costs[number].entry(place).or_default() += i128::from(value);
+                self.pending &= !(1 << number);
             }
         }
+        for number in bits((roles >> MAX_SITES) as u32 & self.pending) {
+            self.last_below[number] = Some(depth);
+        }
     }
+}
+
+/// Iterates over the numbers of the set bits.
+fn bits(mut set: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let number = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(number)
+    })
 }
 
 /// The maximum number of sites, because the roles of a function are bits of one number.
