@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use pprofdiff_report::tokens;
 
-use crate::cli::{corpus, failure, stdout, story};
+use crate::cli::{corpus, failure, stdout, story, temp};
 
 /// Commands whose output is text.
 fn commands() -> Vec<Vec<String>> {
@@ -142,6 +142,20 @@ fn an_agent_gets_the_same_answers_and_a_next_step_that_runs() {
         let args: Vec<String> = [&["top", &base, &new][..], more].concat().iter().map(|&arg| arg.to_owned()).collect();
         assert!(run(&args, Some(("AI_AGENT", "tests")), &[]).stderr.is_empty(), "{more:?}");
     }
+}
+
+/// The advice of an error contains names from untrusted input, so it is kept out of logs.
+#[test]
+fn an_agent_gets_the_advice_of_an_error() {
+    let archive = temp("profiles.zip");
+    std::fs::write(&archive, b"PK\x03\x04 and more").unwrap();
+    let args = ["top".to_owned(), archive.display().to_string()];
+    let errors = [None, Some(("AI_AGENT", "tests"))].map(|agent| {
+        let output = run(&args, agent, &[]);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    });
+    assert_eq!(errors.map(|error| error.contains("unzip -p ")), [false, true]);
 }
 
 #[test]

@@ -175,7 +175,12 @@ fn convert_writes_the_flame_graph_of_one_profile() {
     // A picture of the call graph shows only a part of a profile.
     let graph = temp("converted.svg").display().to_string();
     let error = failure(&["convert", &heap, "-o", &graph]);
-    assert!(error.contains("a profile converts to pprof, folded, speedscope, flamegraph"), "{error}");
+    assert!(error.contains("a profile converts to pprof, folded, speedscope, flamegraph; svg is a view"), "{error}");
+    let advice = error.trim_end().rsplit_once(": pprofdiff ").unwrap().1.to_owned();
+    stdout(&advice.split(' ').collect::<Vec<_>>());
+    assert!(std::fs::read_to_string(&graph).unwrap().starts_with("<svg"));
+    let other = temp("converted.xyz").display().to_string();
+    assert!(failure(&["convert", &heap, "-o", &other]).ends_with("; set one with --format\n"));
 }
 
 /// Creates a file of a known but unsupported format. The error for it gives advice.
@@ -222,6 +227,9 @@ fn mistakes_exit_with_2_and_one_line() {
         (&["--formt", "json"][..], "unexpected argument '--formt'; did you mean --format?\n"),
         (&["--formt=json"], "unexpected argument '--formt'; did you mean --format?\n"),
         (&["--sort", "flt"], "; did you mean flat?\n"),
+        // With one hyphen, a word would be options of one letter.
+        (&["-sort=cum"], "unexpected argument '-sort=cum'; long options have two hyphens: --sort=cum\n"),
+        (&["-bogus"], "unexpected argument '-bogus'; see pprofdiff --help\n"),
         (&["-n", "few"], ": expected a whole number; see pprofdiff --help\n"),
     ] {
         let error = failure(&[&[&*base, &new], mistake].concat());

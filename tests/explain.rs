@@ -10,7 +10,7 @@ use pprofdiff_explain::{CauseKind, ExplainOptions, Explanation, ScaleRule, Verdi
 use prost::Message as _;
 use serde_json::Value;
 
-use crate::synthetic::{Program, Stacks, cpu, of_tenants, profile, stacks};
+use crate::synthetic::{Program, Stacks, cpu, of_tenants, profile, says, stacks};
 
 pub fn corpus(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(file)
@@ -394,6 +394,11 @@ fn allocation_count_and_size_are_separated() {
     assert!((split.count - 0.898).abs() < 0.001 && (split.unit - 0.102).abs() < 0.001, "{split:?}");
     assert!((split.count + split.unit - 1.0).abs() < 1e-6);
     assert!((split.count_factor - 5.0).abs() < 1e-6 && (split.unit_factor - 1.2).abs() < 1e-6, "{split:?}");
+    says(&e, "The count explains 90%: 5.00 times as many, each 1.20 times as large");
+    // Half as many allocations, each nine times as large: the size alone would add more than all that was added.
+    let e = explain(&[heap(1000, 100)], &[heap(500, 900)]);
+    says(&e, ". 0.50 times as many, but each 9.00 times as large");
+    assert!(e.causes[0].split.unwrap().unit > 1.0 && !words(&e).contains("The size explains"), "{}", words(&e));
 }
 
 #[test]

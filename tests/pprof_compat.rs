@@ -131,7 +131,10 @@ fn other_pprof_options_name_the_replacement() {
         ("-http localhost:8080 -base B N", "pprofdiff serve --open FILES"),
         ("-web B", "--open"),
         ("-png B", "dot -Tpng"),
-        ("-top B N", "pprofdiff top A B; to add up, use pprofdiff merge"),
+        (
+            "-top B N",
+            "pprofdiff top A B; if A is the program, write pprofdiff top B --binary A; to add up, use pprofdiff merge",
+        ),
         ("-top -tree B", "-top and -tree are two views"),
         ("tree -top B", "-top is a view of pprof, and tree a verb of pprofdiff"),
         ("-top -nodefraction=0.1 B", "-n N"),

@@ -211,12 +211,13 @@ fn rules_on_frames_never_fail_if_the_number_of_samples_is_unknown() {
 fn a_column_that_is_not_proportional_does_not_count_samples() {
     let mut draws = random(11);
     let rows: Vec<(String, i64, i64)> = (0..40)
-        .map(|i| (format!("shop.f{i}"), 1 + draws.below(3) as i64, 7_000_003 * (1 << draws.below(14))))
+        .map(|i| (format!("shop.f{i}"), 1 + draws.below(3) as i64, 7_000_003 * (1 << draws.below(14)) + i))
         .collect();
     let rows: Vec<_> = rows.iter().map(|(name, n, v)| (vec!["shop.main", name.as_str()], vec![*n, *v])).collect();
     let message = stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &rows);
     let sampling = Sampling::of_profile(&profile(&message), 1);
     assert!(!sampling.by.contains("counted by"), "{sampling:?}");
+    assert!(sampling.by.contains("no period, values are not proportional to samples"), "{sampling:?}");
 }
 
 #[test]

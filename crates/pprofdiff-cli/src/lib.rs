@@ -42,6 +42,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, one_stdin, open, open_with, recorded_sources};
 use next_step::{AnsweredCommand, suggest_next};
+use pprofdiff::advice::operand;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Cancellation, Compression, Diff, Granularity, Normalize, WriteOptions};
 use pprofdiff_page::PageView;
@@ -500,8 +501,15 @@ fn convert(args: &ConvertArgs) -> Result<()> {
     };
     let converted = converted_formats();
     let Some(format) = format.filter(|format| converted.contains(&format.name)) else {
-        let output = args.output.display();
-        return refuse(&format!("{output}: a profile converts to {}; set one with --format", converted.join(", ")));
+        let (output, formats) = (args.output.display(), converted.join(", "));
+        let advice = match format {
+            Some(format) => {
+                let [file, output] = [&args.file, &args.output].map(|path| operand(&path.to_string_lossy(), "FILE"));
+                format!("{} is a view of a profile: pprofdiff top {file} -o {output}", format.name)
+            }
+            None => "set one with --format".to_owned(),
+        };
+        return refuse(&format!("{output}: a profile converts to {formats}; {advice}"));
     };
     let profile = Inputs::without_base(&args.load, Outputs::new([&args.output]))?.load(&args.file)?;
     let output = Some(&*args.output);

@@ -22,8 +22,8 @@ pub fn explain(args: &[OsString], error: Option<&clap::Error>) -> Option<String>
         return Some(message);
     }
     // The value of an unknown option would count as a file.
-    if error.is_some_and(|e| e.kind() == ErrorKind::UnknownArgument && is_option_named(e)) {
-        return None;
+    if let Some(e) = error.filter(|e| e.kind() == ErrorKind::UnknownArgument && is_option_named(e)) {
+        return one_hyphen(args, e);
     }
     let command = args::whole();
     let verb = first.to_str().and_then(|first| command.find_subcommand(first));
@@ -55,6 +55,21 @@ pub fn explain(args: &[OsString], error: Option<&clap::Error>) -> Option<String>
 /// Returns true if the error names an option, not an operand.
 fn is_option_named(e: &clap::Error) -> bool {
     matches!(e.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word.starts_with('-'))
+}
+
+/// Explains a word with one hyphen, such as `-sort`. clap reads it as several options of one letter and names only the
+/// unknown letter.
+fn one_hyphen(args: &[OsString], e: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(letter)) = e.get(ContextKind::InvalidArg) else { return None };
+    let letter = letter.strip_prefix('-').filter(|letter| letter.chars().count() == 1)?;
+    let is_word = |arg: &&str| arg.starts_with('-') && !arg.starts_with("--") && arg.len() > 2 && arg.contains(letter);
+    let typed = args.iter().skip(1).filter_map(|arg| arg.to_str()).find(is_word)?;
+    let name = typed[1..].split('=').next().unwrap_or_default();
+    let advice = match most_values(&args::whole(), &format!("--{name}")) {
+        0 => "see pprofdiff --help".to_owned(),
+        _ => format!("long options have two hyphens: -{typed}"),
+    };
+    Some(format!("unexpected argument '{typed}'; {advice}"))
 }
 
 /// Explains that a view's expression is missing, if `regex` is the name of a file.

@@ -333,9 +333,9 @@ impl ArgTranslation {
             }
             if base.is_empty() && files_of_new.len() > 1 {
                 return Err(format!(
-                    "-{word} A B is one profile in pprof, of a binary or added up; to compare, write -{word} -base A B \
-                     or pprofdiff {} A B; to add up, use pprofdiff merge",
-                    view[0].display()
+                    "-{word} A B is one profile in pprof; to compare, write -{word} -base A B or pprofdiff {verb} A B; \
+                     if A is the program, write pprofdiff {verb} B --binary A; to add up, use pprofdiff merge",
+                    verb = view[0].display()
                 ));
             }
             words.extend(view);

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use pprofdiff::ErrorKind;
 
+use crate::agent::is_agent;
 use crate::console::say_command;
 use crate::say;
 
@@ -41,10 +42,10 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Returns an error as one line. A suggested command is shown only on a terminal and kept out of logs, because it
-/// contains names from untrusted input.
+/// Returns an error as one line. A suggested command is shown only on a terminal and to agents. It is kept out of logs,
+/// because it contains names from untrusted input.
 pub fn error_line(e: &pprofdiff::Error) -> String {
-    match e.advice().filter(|_| io::stderr().is_terminal()) {
+    match e.advice().filter(|_| io::stderr().is_terminal() || is_agent()) {
         Some(command) => format!("{e}: {command}"),
         None if e.kind() == ErrorKind::Query => with_typed_options(&e.spelled(typed_option)),
         None => e.to_string(),

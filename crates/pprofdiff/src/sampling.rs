@@ -256,7 +256,7 @@ impl<'p> Typed<'p> {
                 }
                 let by = match &rejected {
                     Some(why) => why.clone(),
-                    None => format!("no period, no column that counts samples, no common step of {}", self.kind),
+                    None => format!("no period, {}, no common step of {}", self.why_uncounted(), self.kind),
                 };
                 KnownBasis { basis: Basis::Unknown, by, rejected }
             }
@@ -292,26 +292,41 @@ impl<'p> Typed<'p> {
     /// first, such as `cpu-samples` for `cpu-time`. Its counts must be about proportional to the values. Returns `None`
     /// for a column that counts samples itself.
     fn counting_column(&self) -> Option<(usize, &str)> {
+        // A column of samples needs no other column as its count.
+        let is_samples = self.unit == "count" && self.count_rank(&self.kind).is_some();
+        let column = self.counts().into_iter().find(|&i| !is_samples && self.is_proportional(i))?;
+        Some((column, &self.types[column].0))
+    }
+
+    /// Says why no column counts the samples of this one.
+    fn why_uncounted(&self) -> String {
+        match self.counts().first() {
+            Some(&column) => format!("values are not proportional to {}", self.types[column].0),
+            None => "no column that counts samples".to_owned(),
+        }
+    }
+
+    /// Returns the rank of a name as a count of this column's samples, the best first. Returns `None` for other names.
+    fn count_rank(&self, name: &str) -> Option<usize> {
         let stem = |name: &str| name.split(['-', '_', '.']).next().unwrap_or_default().to_owned();
-        let own_stem = stem(&self.kind);
-        let rank = |name: &str| {
-            let ends = is_samples(name);
-            match COUNTS.iter().position(|count| *count == name) {
-                Some(place) => Some(1 + place),
-                None if ends && stem(name) == own_stem => Some(0),
-                None if ends => Some(1 + COUNTS.len()),
-                None => None,
-            }
-        };
+        match COUNTS.iter().position(|count| *count == name) {
+            Some(place) => Some(1 + place),
+            None if is_samples(name) && stem(name) == stem(&self.kind) => Some(0),
+            None if is_samples(name) => Some(1 + COUNTS.len()),
+            None => None,
+        }
+    }
+
+    /// Returns the columns that may count the samples of this column, the best first.
+    fn counts(&self) -> Vec<usize> {
         let is_count = |i: usize| i != self.column && self.types[i].1 == "count";
-        let mut columns: Vec<(usize, usize)> =
-            (0..self.types.len()).filter(|&i| is_count(i)).filter_map(|i| Some((rank(&self.types[i].0)?, i))).collect();
+        let mut columns: Vec<(usize, usize)> = (0..self.types.len())
+            .filter(|&i| is_count(i))
+            .filter_map(|i| Some((self.count_rank(&self.types[i].0)?, i)))
+            .collect();
         columns.sort_unstable();
         columns.truncate(MAX_COUNTING);
-        // A column of samples needs no other column as its count.
-        let is_samples = rank(&self.kind).is_some() && self.unit == "count";
-        let column = columns.iter().find(|(_, i)| !is_samples && self.is_proportional(*i))?.1;
-        Some((column, &self.types[column].0))
+        columns.into_iter().map(|(_, column)| column).collect()
     }
 
     /// Returns the average value of a sample if most stacks occur several times. The producer then did not add its

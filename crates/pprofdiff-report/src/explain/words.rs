@@ -371,9 +371,13 @@ impl ExplanationText<'_> {
             let is_long = self.e.is_delay(cause);
             let (many, large, size) =
                 if is_long { ("many waits", "long", "length") } else { ("many", "large", "size") };
-            let factors = format!("{} times as {many}, each {} times as {large}", factor(count), factor(unit));
-            let explains =
-                |quantity: &str, part: f64| format!(". The {quantity} explains {}: {factors}", percent(part.min(1.0)));
+            let factors =
+                |but| format!("{} times as {many}, {but}each {} times as {large}", factor(count), factor(unit));
+            // If the factors pull in opposite directions, the larger one alone explains more than the change.
+            let explains = |quantity: &str, part: f64| match part > 1.005 {
+                true => format!(". {}", factors("but ")),
+                false => format!(". The {quantity} explains {}: {}", percent(part), factors("")),
+            };
             let lock = |more: &str, less: &str| match (is_long, cause.delta > 0.0) {
                 (false, _) => String::new(),
                 (true, true) => format!(": {more}"),
@@ -390,7 +394,7 @@ impl ExplanationText<'_> {
                             "the lock is held for less time, or fewer wait for it",
                         )
                 }
-                None => format!(". {factors}"),
+                None => format!(". {}", factors("")),
             }
         });
         let garbage = cause.listed_garbage().map_or_else(String::new, |garbage| {
