@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pprofdiff::{Diff, Profile, Query};
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Source};
 use pprofdiff_explain::{CauseKind, ExplainOptions, Explanation, MoveKind, RULES, ScaleRule, Verdict};
 
 use crate::synthetic::{Stacks, cpu, of_tenants, profile, says, stacks, with, words};
@@ -16,6 +16,15 @@ fn between(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
 fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
     pprofdiff_explain::explain(&Diff::new(base, new).unwrap(), &Query::default(), &[], &ExplainOptions::default())
         .unwrap()
+}
+
+/// Explains a sample type of two files of tests/corpus.
+fn of_corpus(base: &str, new: &str, sample_type: &str) -> Explanation {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
+    let [base, new] = [base, new].map(|name| [Source::Path(corpus.join(name))]);
+    let diff = Diff::load(&base, &new, &LoadOptions::default()).unwrap();
+    let query = Query::default().with_sample_type(sample_type);
+    pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap()
 }
 
 /// Each rule needs a test in this file, and a row in docs/explain.md.
@@ -835,4 +844,63 @@ fn amounts_of_work_that_contradict_each_other_are_not_certain() {
     says(&e, "but alloc_space shows 2.00 times as much");
     says(&e, "2.00 times the work would explain");
     assert!(!words(&explained(1)).contains("not certain"));
+}
+
+/// Functions whose memory disappeared have most of the change. Functions that grew at the same time are causes of their own.
+#[test]
+fn memory_that_shrinks_hides_no_memory_that_grows() {
+    let go = of_corpus("go-heap.base.pb.gz", "go-heap.new.pb.gz", "inuse_space");
+    says(&go, "main.heap (heap.go:33) no longer holds memory in main.readChunk: -3.30MB");
+    says(&go, "main.heap (heap.go:39) holds more memory in main.growSessions: +1022.49kB (+29%), x9.72");
+    says(&go, "main.heap (heap.go:41) now holds memory in main.indexDocument: +165.95kB");
+    let node = of_corpus("node-heap.base.pb.gz", "node-heap.new.pb.gz", "inuse_space");
+    says(&node, "buildMenu (shop.js:24) now holds memory: +999.51kB");
+    says(&node, "heap (profile.js:28) now holds memory in fillCache: +789.91kB");
+}
+
+/// The C library's functions that start a program or thread are neither causes nor callers to name.
+#[test]
+fn causes_below_the_start_of_a_program_are_named_without_it() {
+    let e = of_corpus("inputs/calls.base.callgrind.gz", "inputs/calls.new.callgrind.gz", "Ir");
+    let cause = &e.causes[0];
+    assert_eq!((cause.caller.as_deref(), cause.function.as_deref()), (None, Some("main")), "{e:?}");
+    let side = |n: i64| {
+        ["start_thread", "clone", "__libc_start_main@@GLIBC_2.34"]
+            .map(|start| [("work", n), ("idle", 900)].map(|(f, n)| (format!("{start};{f}"), n)))
+            .concat()
+    };
+    let (base, new) = (side(300), side(3000));
+    let [base, new] = [&base, &new].map(|side| side.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>());
+    says(&between(&base, &new), "1. work itself costs more: +81s");
+}
+
+/// Without a number of samples, no change is certain. The answer lists every change that matters.
+#[test]
+fn large_changes_are_listed_if_the_number_of_samples_is_unknown() {
+    let side = |unique: i64, sub: i64, added: i64| {
+        let rows = [
+            ("handle;parse", 40),
+            ("handle;unique", unique),
+            ("handle;fmt", 30),
+            ("handle;sub", sub),
+            ("handle;unique;add", added),
+        ];
+        let rows: Vec<(Vec<&str>, Vec<i64>)> = rows
+            .iter()
+            .filter(|(_, n)| *n > 0)
+            .map(|(stack, n)| {
+                let stack = ["<module>", "main"].into_iter().chain(stack.split(';')).collect();
+                (stack, vec![n * 100_003])
+            })
+            .collect();
+        profile(&stacks(&[("time", "nanoseconds")], &rows))
+    };
+    let e = explain(&[side(8, 20, 4)], &[side(56, 86, 0)]);
+    let text = words(&e);
+    assert!(
+        text.contains("Largest change: sub itself costs more (called more by handle, or slower): +6.60ms"),
+        "{text}"
+    );
+    assert!(text.contains("Next: unique itself costs more (called more by handle, or slower): +4.40ms"), "{text}");
+    assert_eq!((e.causes.len(), e.suspects.len()), (0, 1), "{text}");
 }

@@ -903,6 +903,31 @@ fn counts_move_inside_a_function_if_they_exceed_three_errors_of_it() {
     });
 }
 
+/// A call that is much smaller than the call that disappeared does not replace it.
+#[test]
+fn calls_that_replace_one_another_have_a_similar_size() {
+    flips([1700, 2300], |came| {
+        // The caller has too much of both sides to be a place of moved cost.
+        let calls: Vec<String> = (0..20).map(|i| format!("main.main;main.load;main.k{i}")).collect();
+        let rest: Vec<_> = calls.iter().map(|stack| (stack.as_str(), 12_000)).collect();
+        let base = [&rest[..], &[("main.main;main.load;a/one.Read", 20_000)]].concat();
+        let new = [&rest[..], &[("main.main;main.load;b/two.Parse", came)]].concat();
+        words(&between(&base, &new)).contains(" instead of ")
+    });
+}
+
+/// The answer lists changes of at least a twentieth of the total after the largest change.
+#[test]
+fn changes_after_the_largest_have_a_twentieth_of_the_total() {
+    let side = |a: i64, b: i64| {
+        let rows = [("main;a", a), ("main;b", b), ("main;c", 3000), ("main;d", 2000)];
+        let rows: Vec<(Vec<&str>, Vec<i64>)> =
+            rows.iter().map(|(stack, n)| (stack.split(';').collect(), vec![n * 100_003])).collect();
+        profile(&stacks(&[("time", "nanoseconds")], &rows))
+    };
+    flips([440, 560], |b| !explain(&[side(1000, 100)], &[side(10_000 - 5000 - b, b + 100)]).suspects.is_empty());
+}
+
 #[test]
 fn changes_of_counts_exceed_the_noise_of_a_thousand_functions() {
     flips([148, 172], |change| {
