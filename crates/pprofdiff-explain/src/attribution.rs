@@ -172,6 +172,9 @@ impl<'a> Attribution<'a> {
             let place = |edge: &(u32, u32)| stack.windows(2).position(|w| (w[0], w[1]) == *edge);
             edges.sort_by_key(place);
         }
+        // A function of the runtime that starts a program or thread is no caller to name.
+        let starts = |frame: u32| self.rows.names[frame as usize].class.starts;
+        edges.retain(|&(caller, callee)| !starts(caller) || self.rows.is_system(callee));
         let is_own = matches!(node.key, SetKey::Own(_) | SetKey::Leaf(_));
         let frame = node.key.frame();
         if is_own && sided.is_none() {
