@@ -211,6 +211,8 @@ pub(super) struct Books<'a> {
     pub is_given: bool,
     /// True if the sample type measures a level instead of activity.
     pub is_level: bool,
+    /// True if the number of samples is unknown, so causes are only the largest changes.
+    pub is_uncounted: bool,
     /// True if a library was rewritten.
     pub is_rewritten: bool,
 }

@@ -545,6 +545,9 @@ pub(super) const MAX_REST_OF_NO_CHANGE: f64 = 1.0;
 /// split, or the first function of the program above a library function.
 /// Unit: fraction of the change. Source: tuned on injected faults.
 pub(super) const MIN_PART_NAMED_ALONE: f64 = 0.85;
+/// Minimum size of a change that is listed after the largest one if the number of samples is unknown.
+/// Unit: fraction of the larger side's total. Source: judgment.
+pub(super) const MIN_PART_OF_LISTED_CHANGE: f64 = 0.05;
 /// Minimum part of a function's own change in the functions of the runtime that it calls, for a sentence to name them. The
 /// plain table shows the own cost without them.
 /// Unit: fraction of the change. Source: judgment.

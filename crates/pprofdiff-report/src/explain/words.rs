@@ -349,6 +349,17 @@ impl ExplanationText<'_> {
         format!(", for {}", shown.iter().map(one).collect::<Vec<_>>().join(", "))
     }
 
+    /// Names the functions of other causes that the amount excludes.
+    fn without(&self, cause: &Cause) -> String {
+        let shown = cause.without.iter().take(MAX_PARTS).map(|function| self.markup.name(function));
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        match cause.without.len() {
+            0 => String::new(),
+            1..=MAX_PARTS => format!(", without {shown}"),
+            _ => format!(", without {shown} and others"),
+        }
+    }
+
     pub(super) fn cause(&self, cause: &Cause) -> String {
         let change = format!("{} ({})", self.amount(cause.delta), self.share(cause.share));
         let times = cause.factor.filter(|f| *f > 0.0).map_or_else(String::new, |f| format!(", x{}", self.ratio(f)));
@@ -398,7 +409,8 @@ impl ExplanationText<'_> {
         });
         let code = self.code(cause);
         let split = split + &self.counted_calls(cause);
-        format!("{}{}: {change}{times}{split}{garbage}{code}", self.sentence(cause), self.program(cause))
+        let (sentence, program, without) = (self.sentence(cause), self.program(cause), self.without(cause));
+        format!("{sentence}{program}{without}: {change}{times}{split}{garbage}{code}")
     }
 
     fn calls_in_words(&self, calls: f64) -> String {
@@ -914,6 +926,21 @@ impl ExplanationText<'_> {
             .for_each(|w| add(Priority::Warning, format!("warning: {}", self.markup.words(w))));
         if let Some(verdict) = self.verdict() {
             add(Priority::Answer, verdict);
+        }
+        // The changes that the verdict names as the largest.
+        if e.is_uncounted() {
+            let largest = e.candidate.iter().map(|candidate| &candidate.cause);
+            for (i, cause) in largest.chain(&e.suspects).take(MAX_CAUSES).enumerate() {
+                if i > 0 {
+                    add(Priority::Answer, format!("Next: {}.", self.cause(cause)));
+                }
+                if !cause.parts.is_empty() && !is_replaced(cause) {
+                    add(Priority::Detail, format!("   {}", self.parts(&cause.parts)));
+                }
+                if i == 0 {
+                    add(Priority::Detail, format!("   {}", self.markup.code(&command_of(e, cause))));
+                }
+            }
         }
         e.rewrite.iter().for_each(|rewrite| add(Priority::Answer, self.rewrite(rewrite)));
         for (i, cause) in e.causes.iter().take(MAX_CAUSES).enumerate() {
