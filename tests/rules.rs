@@ -822,6 +822,26 @@ fn own_cost_with_callees_in_the_runtime_says_so() {
     assert!(e.causes[0].parts.is_empty(), "{e:?}");
 }
 
+/// A function's own cost that has a nested cause becomes the cost of the function. Callees that did not change belong to its
+/// ratio, too.
+#[test]
+fn own_cost_with_a_nested_cause_has_the_ratio_of_the_whole_function() {
+    let side = |own: i64, grown: i64| {
+        let handle = "main.main;main.handle";
+        [(handle.to_owned(), own), (format!("{handle};main.key"), 1400), (format!("{handle};main.grow"), grown)]
+    };
+    let [base, new] = [side(500, 100), side(8000, 1600)];
+    let refs = |side: &[(String, i64); 3]| side.clone().map(|(stack, n)| (&*stack.leak(), n));
+    let e = between(&refs(&base), &refs(&new));
+    let cause = &e.causes[0];
+    assert_eq!(
+        (e.causes.len(), cause.kind, cause.function.as_deref()),
+        (1, CauseKind::Calls, Some("main.handle")),
+        "{e:?}"
+    );
+    assert_eq!((cause.delta / 1e9, cause.factor), (90.0, Some(5.5)), "{e:?}");
+}
+
 /// Two sample types of the same runs may show different amounts of work. Then neither is stated as certain.
 #[test]
 fn amounts_of_work_that_contradict_each_other_are_not_certain() {

@@ -641,23 +641,6 @@ fn new_calls_exchanged_a_quarter_of_their_cost_if_the_caller_is_named() {
     });
 }
 
-#[test]
-fn changes_that_differ_by_15_percent_from_all_stacks_of_the_function_are_restated() {
-    flips([12, 18], |percent| {
-        let side = |runtime: i64, other: i64| {
-            [
-                ("main.main;main.find", 1000),
-                ("main.main;main.find;runtime.mapaccess1", runtime),
-                ("main.main;main.find;runtime.memmove", runtime),
-                ("main.main;main.find;main.k", other),
-            ]
-        };
-        let e = between(&side(1000, 20_000), &side(3000, 20_000 + 40 * percent));
-        assert_eq!(e.causes.len(), 1, "{}", words(&e));
-        e.causes[0].delta > 4.1e10
-    });
-}
-
 /// Explains own cost of a function that grew by `own` samples, and a callee that has `base` and `new` samples. The
 /// function calls nothing else.
 fn absorbed(own: i64, base: i64, new: i64) -> Explanation {

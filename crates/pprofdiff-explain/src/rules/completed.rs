@@ -159,12 +159,16 @@ impl Books<'_> {
             all.filter(|(row, _)| is_named(self.rows.stack(*row as usize))).map(|(row, _)| row).collect();
         let (values, change) = (self.sum(&rows), self.delta(entry.values));
         let whole = self.delta(values);
-        if (whole - change).abs() <= MAX_DIFFERENCE_FROM_NAMED * change.abs() {
+        // The own cost of a function with nested callees lacks the callees that did not change, so its ratio is wrong even
+        // if its change is right.
+        let was_own = matches!(self.sets.sets[entry.set].key, SetKey::Own(_) | SetKey::Leaf(_));
+        let is_near = (whole - change).abs() <= MAX_DIFFERENCE_FROM_NAMED * change.abs();
+        if is_near && !was_own {
             return Some(entry);
         }
         // The function was chosen for its strongest part, so one test decides whether the whole changed as well.
         if whole * change <= 0.0 || self.score(entry.set, &rows) < LEVEL {
-            return None;
+            return is_near.then_some(entry);
         }
         let kind = match subject.kind {
             CauseKind::Added if values[0] > 0.0 => CauseKind::Calls,
