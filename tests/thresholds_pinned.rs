@@ -886,6 +886,17 @@ fn counts_move_inside_a_function_if_they_exceed_three_errors_of_it() {
     });
 }
 
+#[test]
+fn changes_of_counts_exceed_the_noise_of_a_thousand_functions() {
+    flips([148, 172], |change| {
+        let run = |n: i64| {
+            counts(&[("main.main;main.f", n), ("main.main;main.a", 9_000_000), ("main.main;main.b", 8_000_000)])
+        };
+        let side = |mean: i64| [run(mean - 10_000), run(mean), run(mean + 10_000)];
+        !explain(&side(2_000_000), &side(2_000_000 + 1000 * change)).causes.is_empty()
+    });
+}
+
 /// A call that is much smaller than the call that disappeared does not replace it.
 #[test]
 fn calls_that_replace_one_another_have_a_similar_size() {

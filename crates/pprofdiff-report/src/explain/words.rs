@@ -294,7 +294,11 @@ impl ExplanationText<'_> {
     /// Returns the verb with `more` or `less`: `spends more`, `holds less memory`.
     fn verb_more(&self, cause: &Cause, more: &str) -> String {
         match self.verb(cause) {
-            "holds" => format!("holds {more} {}", self.held()),
+            "holds" => {
+                let is_countable = self.e.held_state() != HeldState::Memory;
+                let more = if more == "less" && is_countable { "fewer" } else { more };
+                format!("holds {more} {}", self.held())
+            }
             verb => format!("{verb} {more}"),
         }
     }
@@ -417,6 +421,11 @@ impl ExplanationText<'_> {
         self.markup.amount(&units::show_real(calls, "count"))
     }
 
+    /// Formats a number of calls: `once`, `300 times`.
+    fn times_in_words(&self, calls: f64) -> String {
+        if calls == 1.0 { "once".to_owned() } else { format!("{} times", self.calls_in_words(calls)) }
+    }
+
     /// Describes the counted calls of a cause: `. Called 5.0 times as often (30000 -> 150000), each 3.0% cheaper`. Empty if
     /// calls were not counted.
     fn counted_calls(&self, cause: &Cause) -> String {
@@ -434,9 +443,11 @@ impl ExplanationText<'_> {
         let [base, new] = [calls.base, calls.new].map(calls_of);
         let arrow = self.markup.arrow();
         match calls.count_factor {
-            None if calls.base <= 0.0 => format!(". Called {new} times"),
-            None => format!(". It was called {base} times"),
-            Some(_) if calls.base == calls.new && work.is_empty() => format!(". Called as often ({new} times){each}"),
+            None if calls.base <= 0.0 => format!(". Called {}", self.times_in_words(calls.new)),
+            None => format!(". It was called {}", self.times_in_words(calls.base)),
+            Some(_) if calls.base == calls.new && work.is_empty() => {
+                format!(". Called as often ({}){each}", self.times_in_words(calls.new))
+            }
             Some(count) if (0.5..1.995).contains(&count) => {
                 let more = if count > 1.0 { "more" } else { "less" };
                 format!(". Called {} {more} often ({base} {arrow} {new}){work}{each}", percent(count - 1.0))
@@ -505,7 +516,8 @@ impl ExplanationText<'_> {
             (MoveKind::Outlined, cost) => match (&m.callee, cost) {
                 (Some(callee), _) => format!("{from} now calls {} through {function}{size}", self.markup.name(callee)),
                 (None, cost) => {
-                    format!("the cost of {from} is now in {function} (outlined){size}{}", self.together(cost))
+                    let size = if cost.is_some() { self.together(cost) } else { size };
+                    format!("the cost of {from} is now in {function} (outlined){size}")
                 }
             },
             (MoveKind::Inlined, cost) => match (&m.callee, cost) {
@@ -513,7 +525,8 @@ impl ExplanationText<'_> {
                     format!("{function} now calls {} without {from} in between{size}", self.markup.name(callee))
                 }
                 (None, cost) => {
-                    format!("the cost of {from} is now in {function} (inlined){size}{}", self.together(cost))
+                    let size = if cost.is_some() { self.together(cost) } else { size };
+                    format!("the cost of {from} is now in {function} (inlined){size}")
                 }
             },
             // The other function is unknown, because cost moved from or to several functions. The common caller
@@ -537,7 +550,7 @@ impl ExplanationText<'_> {
     fn together(&self, cost: Option<(f64, f64)>) -> String {
         let costs = |(base, new)| (self.total(base), self.total(new));
         cost.map(costs)
-            .map_or_else(String::new, |(base, new)| format!(", together {base} {} {new}", self.markup.arrow()))
+            .map_or_else(String::new, |(base, new)| format!(": together {base} {} {new}", self.markup.arrow()))
     }
 
     /// Returns one line per package or type that was renamed with several functions, and one line per other function
@@ -587,7 +600,6 @@ impl ExplanationText<'_> {
     /// Formats the part of the program that was rewritten, with its cost on both sides.
     pub(super) fn rewrite(&self, rewrite: &Rewrite) -> String {
         let (base, new) = (self.total(rewrite.cost.0), self.total(rewrite.cost.1));
-        let functions = counted(rewrite.gone, "function");
         let part = match (rewrite.from.as_str(), rewrite.to.as_str()) {
             (from, to) if from.is_empty() || to.is_empty() => match &rewrite.below {
                 Some(caller) => format!("the callees of {}", self.markup.name(caller)),
@@ -597,7 +609,11 @@ impl ExplanationText<'_> {
             (from, to) => format!("{} is now {}", self.markup.name(from), self.markup.name(to)),
         };
         let arrow = self.markup.arrow();
-        format!("Rewritten: {part}: {base} {arrow} {new}; {functions} removed, {} added.", rewrite.came)
+        let (gone, came) = (counted(rewrite.gone, "function"), rewrite.came);
+        format!(
+            "Rewritten: {part}: {base} {arrow} {new} in functions that only one side has ({gone} of the base, {came} of \
+             the new side)."
+        )
     }
 
     /// Returns the verdict in words, or `None` for a change, which the causes describe.
@@ -767,8 +783,8 @@ impl ExplanationText<'_> {
             ScaleRule::Level => format!("{} is compared as measured, without scaling.", self.state()),
             ScaleRule::Counted => {
                 let Some(calls) = &scale.calls else { return String::new() };
-                let (function, number) = (self.markup.name(&calls.function), self.calls_in_words(calls.new));
-                format!("Both sides did the same amount of work: {function} was called {number} times.")
+                let (function, times) = (self.markup.name(&calls.function), self.times_in_words(calls.new));
+                format!("Both sides did the same amount of work: {function} was called {times}.")
             }
             ScaleRule::Given if scale.is_equal() && self.e.counts_each_event() => {
                 format!("Both sides did the same number of operations{agree}.")
