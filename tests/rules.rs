@@ -873,6 +873,11 @@ fn memory_that_shrinks_hides_no_memory_that_grows() {
     says(&go, "main.heap (heap.go:33) no longer holds memory in main.readChunk: -3.30MB");
     says(&go, "main.heap (heap.go:39) holds more memory in main.growSessions: +1022.49kB (+29%), x9.72");
     says(&go, "main.heap (heap.go:41) now holds memory in main.indexDocument: +165.95kB");
+    let cpp = of_corpus("cpp-heap.base.pb.gz", "cpp-heap.new.pb.gz", "alloc_space");
+    says(
+        &cpp,
+        "parcels::Plan (parcels.cc:75) allocates more in parcels::Extend, without parcels::Tour::Tour: +13.96MB",
+    );
     let node = of_corpus("node-heap.base.pb.gz", "node-heap.new.pb.gz", "inuse_space");
     says(&node, "buildMenu (shop.js:24) now holds memory: +999.51kB");
     says(&node, "heap (profile.js:28) now holds memory in fillCache: +789.91kB");
@@ -923,4 +928,24 @@ fn large_changes_are_listed_if_the_number_of_samples_is_unknown() {
     );
     assert!(text.contains("Next: unique itself costs more (called more by handle, or slower): +4.40ms"), "{text}");
     assert_eq!((e.causes.len(), e.suspects.len()), (0, 1), "{text}");
+}
+
+/// The sentence about a wrapper names the function behind it. The line below names the callees that cost more.
+#[test]
+fn wrappers_list_their_other_callees() {
+    let others = [("main.main;main.b", 5000), ("main.main;main.c", 4000), ("main.main;main.d", 3000)];
+    let base = [&others[..], &[("main.main;main.a;re.Match", 3000)]].concat();
+    let wrapped = ["re.Match", "re.Compile"].map(|callee| format!("main.main;main.a;re.MatchString;{callee}"));
+    let new = [&others[..], &[(wrapped[0].as_str(), 3000), (wrapped[1].as_str(), 4000)]].concat();
+    let e = between(&base, &new);
+    says(&e, "main.a now calls re.Match through re.MatchString; cost of re.MatchString besides re.Match: +40s");
+    says(&e, "including re.Compile +40s");
+}
+
+/// Without samples, a function's own cost that grew from nearly nothing is not the cost of the function with its callees.
+#[test]
+fn own_cost_that_came_is_not_the_cost_of_the_function() {
+    let e = of_corpus("inputs/callers.base.prof", "inputs/callers.new.prof", "time");
+    says(&e, "Largest change: <built-in method builtins.sum> itself costs more: +47.44ms (+188%), x107.");
+    says(&e, "Next: <genexpr> (programs.py:26) itself costs less, called by <built-in method builtins.sum>: -20.67ms");
 }

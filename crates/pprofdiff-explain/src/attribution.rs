@@ -178,7 +178,8 @@ impl<'a> Attribution<'a> {
         let is_own = matches!(node.key, SetKey::Own(_) | SetKey::Leaf(_));
         let frame = node.key.frame();
         if is_own && sided.is_none() {
-            let caller = edges.iter().rev().find(|e| Some(e.1) == frame).map(|e| e.0);
+            let is_call = |&&(caller, callee): &&(u32, u32)| Some(callee) == frame && caller != callee;
+            let caller = edges.iter().rev().find(is_call).map(|edge| edge.0);
             return Description { caller, ..plain(frame, CauseKind::Own) };
         }
         // A benchmark or server framework may contain the whole program, so its calls make poor names.
