@@ -211,6 +211,8 @@ pub(super) struct Books<'a> {
     pub is_given: bool,
     /// True if the sample type measures a level instead of activity.
     pub is_level: bool,
+    /// True if the number of samples is unknown, so causes are only the largest changes.
+    pub is_uncounted: bool,
     /// True if a library was rewritten.
     pub is_rewritten: bool,
 }
@@ -437,6 +439,16 @@ impl Books<'_> {
         let is_known = !(self.rows.runtime.trim_library_leaves && self.rows.is_system(function));
         if is_cut || one_sided.is_some_and(|opposite| opposite > 0.0 || !is_known) {
             description.kind = CauseKind::Calls;
+            // The own cost came or went, but the function did not. In sampled profiles, inlining may
+            // hide one of them.
+            let is_own = matches!(self.sets.sets[candidate.set].key, SetKey::Own(_) | SetKey::Leaf(_))
+                && (description.caller, description.callee) == (None, None)
+                && candidate.parts.is_empty()
+                && (self.is_uncounted || self.rows.kind == ValueKind::Counted);
+            if is_own && self.goes_along(self.uncut.sum(function, |stack| stack.last() == Some(&function)), change) {
+                description.kind = CauseKind::Own;
+                return true;
+            }
         }
         if self.goes_along(whole, change) {
             return true;

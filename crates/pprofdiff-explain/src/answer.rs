@@ -149,6 +149,9 @@ pub struct Cause {
     /// The system function (of the language's runtime or standard library) that `function` calls directly, if the cause
     /// covers only these calls. `None` if the cause is not limited to one system function.
     pub callee: Option<String>,
+    /// The functions of other causes below `function`, if the amount is visibly another one without them. Otherwise empty.
+    #[serde(skip)]
+    pub without: Vec<String>,
     /// For a function outside the program, such as a library's: up to five functions of the program that are nearest
     /// above it in the cause's stacks, largest change first. Empty for a function of the program. The deltas of all
     /// such functions add up to the cause's delta, except for stacks without a function of the program.
@@ -632,10 +635,11 @@ pub struct Explanation {
     /// Cost that moved between functions. Renamed functions come first.
     pub moved: Vec<Moved>,
     /// Changes, largest first, that are causes if the sides did the same work, but that more or less work everywhere
-    /// would explain nearly as well. The verdict is [`Verdict::Inconclusive`] if there are suspects but no causes.
+    /// would explain nearly as well. The verdict is [`Verdict::Inconclusive`] if there are suspects but no causes. If
+    /// the number of samples is unknown: the large changes after the largest one, which is the candidate.
     pub suspects: Vec<Cause>,
-    /// The change that comes nearest to a cause. `None` if there are causes or suspects, and if no change is near
-    /// enough.
+    /// The change that comes nearest to a cause. `None` if there are causes, and if no change is near enough. The only
+    /// case with suspects is an unknown number of samples.
     pub candidate: Option<NearestCandidate>,
     /// The change of consequences (garbage collection, scheduling, locks) at equal work, as a fraction of the base's
     /// total. 0 if the base's total is zero.

@@ -10,8 +10,9 @@ use super::thresholds::{
     DEVIATION_OF_MOVED_COUNTS, MAX_CHANGE_OF_EVEN_SUM, MAX_CHANGE_OF_SHIFT_PLACE, MAX_DIFFERENCE_OF_COUNTERPART,
     MAX_DIFFERENCE_OF_SIBLINGS, MAX_DIFFERENCE_OF_SWAP, MAX_ERRORS_OF_SILENT_PLACE, MAX_OPPOSITE_PART_OF_ONE_SIDED,
     MAX_OVERLAP_OF_MERGED, MAX_PART_OF_PLACE, MAX_SIZE_OF_SHIFT_PLACE, MAX_SIZE_OF_SHIFT_PLACE_WITHOUT_LEAVES,
-    MIN_DEVIANCE_OF_COUNTERPART, MIN_ERRORS_OF_SHIFT, MIN_MEASURED_PART_OF_CANDIDATE, MIN_PART_INSIDE_MERGED_SET,
-    MIN_PART_INSIDE_PLACE, MIN_PART_OF_MERGED_SET, MIN_PART_OF_PARTNER, PENALTY_OF_PARTNER_OUTSIDE,
+    MIN_CHANGE_OF_NAMED_WHOLE, MIN_DEVIANCE_OF_COUNTERPART, MIN_ERRORS_OF_SHIFT, MIN_MEASURED_PART_OF_CANDIDATE,
+    MIN_PART_INSIDE_MERGED_SET, MIN_PART_INSIDE_PLACE, MIN_PART_OF_MERGED_SET, MIN_PART_OF_PARTNER,
+    PENALTY_OF_PARTNER_OUTSIDE,
 };
 use pprofdiff::shared::statistics::counts;
 use pprofdiff::shared::{ValueKind, known_variance};
@@ -171,16 +172,26 @@ impl<'a> Attribution<'a> {
             let place = |edge: &(u32, u32)| stack.windows(2).position(|w| (w[0], w[1]) == *edge);
             edges.sort_by_key(place);
         }
+        // A function of the runtime that starts a program or thread is no caller to name.
+        let starts = |frame: u32| self.rows.names[frame as usize].class.starts;
+        edges.retain(|&(caller, callee)| !starts(caller) || self.rows.is_system(callee));
         let is_own = matches!(node.key, SetKey::Own(_) | SetKey::Leaf(_));
         let frame = node.key.frame();
         if is_own && sided.is_none() {
-            let caller = edges.iter().rev().find(|e| Some(e.1) == frame).map(|e| e.0);
+            let is_call = |&&(caller, callee): &&(u32, u32)| Some(callee) == frame && caller != callee;
+            let caller = edges.iter().rev().find(is_call).map(|edge| edge.0);
             return Description { caller, ..plain(frame, CauseKind::Own) };
         }
         // A benchmark or server framework may contain the whole program, so its calls make poor names.
         let is_program = |frame: u32| self.rows.names[frame as usize].class.program;
         let above = edges.iter().position(|&(caller, callee)| is_program(caller) || is_program(callee));
         edges.drain(..above.unwrap_or(0));
+        // If all stacks of a function are recursive, its calls of itself are no more than the function.
+        let has_all = |function: u32| {
+            let rows = (0..self.rows.rows.len()).filter(|&row| self.rows.stack(row).contains(&function));
+            rows.count() == self.sets.rows(set).count()
+        };
+        edges.retain(|&(caller, callee)| caller != callee || !has_all(callee));
         let chain: Vec<u32> = edges.iter().map(|e| e.1).collect();
         match if deepest { edges.last() } else { edges.first() } {
             Some(&(caller, function)) => Description { caller: Some(caller), chain, ..plain(Some(function), kind) },
@@ -507,11 +518,15 @@ impl<'a> Attribution<'a> {
                     if both > MAX_OVERLAP_OF_MERGED * va.min(vb) {
                         continue;
                     }
+                    let changes = [a, b].map(|part| self.change([0, 1].map(|side| self.value(&part.rows, side))));
+                    let least = MIN_CHANGE_OF_NAMED_WHOLE * (changes[0] + changes[1]).abs();
                     for &(k, _) in &around[i] {
                         let set = &self.sets.sets[k];
                         let value = set.values[side];
-                        // A merged change must have the sign of its parts.
-                        let has_sign = (set.values[1] / self.search.scale > set.values[0]) == (side == 1);
+                        // A merged change must have the sign of its parts. If the set contains a change in the opposite
+                        // direction, the merged change would hide both.
+                        let change = self.change(set.values);
+                        let has_sign = (change > 0.0) == (side == 1) && change.abs() >= least;
                         if has_sign
                             && around[j].binary_search_by_key(&k, |other| other.0).is_ok()
                             && !set.key.is_label()

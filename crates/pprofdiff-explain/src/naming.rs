@@ -226,7 +226,8 @@ impl Naming<'_> {
     }
 
     /// Turns a measured cause into a result. `split` is the result of [`Books::split`](super::account::Books::split).
-    pub(super) fn cause(&self, entry: &CauseEntry, split: Option<[f64; 4]>) -> Cause {
+    /// `is_partial` is the result of [`PlainTable::is_partial`](super::selfcheck::PlainTable::is_partial).
+    pub(super) fn cause(&self, entry: &CauseEntry, split: Option<[f64; 4]>, is_partial: bool) -> Cause {
         let delta = self.delta(entry.values);
         let name = |frame: Option<u32>| frame.map(|f| self.shown.name_for(f, delta));
         let spellings = |frame: Option<u32>| frame.map_or_else(Vec::new, |f| self.shown.spellings(f));
@@ -260,13 +261,15 @@ impl Naming<'_> {
         let functions = spellings(entry.subject.function);
         // Later rules may have added stacks of another cause's function to this cause.
         let is_own = |frame: &u32| entry.rows.iter().any(|&row| self.rows.stack(row as usize).contains(frame));
-        let others = entry.others.iter().copied().filter(|frame| !is_own(frame));
-        let ignored: Vec<u32> = others.chain(self.consequences(entry)).collect();
+        let others: Vec<u32> = entry.others.iter().copied().filter(|frame| !is_own(frame)).collect();
+        let without = others.iter().filter(|_| is_partial).map(|&frame| self.shown.name_for(frame, delta)).collect();
+        let ignored: Vec<u32> = others.into_iter().chain(self.consequences(entry)).collect();
         let others: Vec<String> = ignored.iter().flat_map(|&frame| self.shown.spellings(frame)).collect();
         let function = name(entry.subject.function);
         Cause {
             caller: name(entry.subject.caller),
             callee: name(entry.subject.callee),
+            without,
             program: self.program(entry),
             label,
             kind: entry.subject.kind,

@@ -66,6 +66,16 @@ impl<'a> PlainTable<'a> {
         })
     }
 
+    /// Returns true if the amount of a cause differs visibly from the change of everything that its name covers, because
+    /// other causes are below its function.
+    pub(super) fn is_partial(&self, entry: &CauseEntry) -> bool {
+        let is_of_function =
+            entry.subject.kind != CauseKind::Own && !entry.is_replacement() && !entry.others.is_empty();
+        let Some(named) = self.named_cost(entry).filter(|_| is_of_function) else { return false };
+        let (stated, change) = (self.change(entry.values), self.change(named));
+        (change - stated).abs() > MAX_DIFFERENCE_FROM_NAMED * stated.abs()
+    }
+
     /// Corrects a cause until the table agrees with its sentence. Returns `None` if the cause changed more than every
     /// function in its stacks: such a change is an artefact of the search. Adds the number of
     /// corrections to `contradictions`.

@@ -37,7 +37,8 @@ impl<'a> SharedInputs<'a> {
     pub fn explain(&self, target: &ExplainTarget, with_heap: bool) -> Result<Explanation> {
         let value = self.measure(target)?;
         let run = |reads: ReadRuns<'_>| self.explain_runs(&value, reads, with_heap);
-        target.read(self.selection, &value, self.options.noise_runs, |columns| run(ReadRuns::new(columns, &self.texts)))
+        target
+            .read(self.selection, &value, self.options.noise_runs, |columns| run(ReadRuns::new(columns, &self.texts)))?
     }
 
     /// Explains two sample types at the same time, which is faster and takes the memory of both. Fails if either fails.
@@ -48,23 +49,24 @@ impl<'a> SharedInputs<'a> {
             targets[1].read(self.selection, &b, learned, |second_columns| {
                 let [first, second] = ReadRuns::both([first_columns, second_columns], &self.texts);
                 let run = |value, reads, i: usize| self.explain_runs(value, reads, with_heap[i]);
-                parallel::join(|| run(&a, first, 0), || run(&b, second, 1)).into()
+                let (first, second) = parallel::join(|| run(&a, first, 0), || run(&b, second, 1));
+                Ok([first?, second?])
             })
-        })?
+        })??
     }
 
     fn measure(&self, target: &ExplainTarget) -> Result<Measure> {
         self.selection.measure_type(target.number, Normalize::None)
     }
 
-    fn explain_runs(&self, value: &Measure, reads: ReadRuns<'_>, with_heap: bool) -> Explanation {
+    fn explain_runs(&self, value: &Measure, reads: ReadRuns<'_>, with_heap: bool) -> Result<Explanation> {
         let heap = self.heap.as_ref().filter(|_| with_heap);
-        let counted = counted_work(self.selection, value, self.options).ok().flatten();
+        let counted = counted_work(self.selection, value, self.options)?;
         let mut options = self.options.clone();
         options.ops = options.ops.or(counted.as_ref().map(|work| (work.base, work.new)));
         let mut explanation = explain_rows(self.selection.diff(), value, reads.rows(), heap, &options);
         counted.into_iter().for_each(|work| work.set_in(&mut explanation));
-        explanation
+        Ok(explanation)
     }
 }
 

@@ -28,8 +28,8 @@ use super::selfcheck::{PlainTable, has_moved};
 use super::thresholds::{
     MAX_DIFFERENCE_OF_EQUAL_SIDES, MAX_DISTANCE_OF_EQUAL_WORK, MAX_FOLDED_SHIFTS, MAX_NOTICED_FOR_MOVED_COST,
     MAX_NOTICED_FOR_NO_CHANGE, MAX_P_OF_CERTAIN_TOTAL, MAX_P_OF_LIKELY_TOTAL, MAX_REPORTED_NOISE,
-    MAX_REST_OF_NO_CHANGE, MIN_PART_OF_SHOWN_MOVE, MIN_REST_OF_LIKELY_CHANGE, MIN_UNATTRIBUTED_PART, MIN_WITNESSES,
-    REPORTED_FRAMES_OF_TOTAL,
+    MAX_REST_OF_NO_CHANGE, MIN_PART_OF_LISTED_CHANGE, MIN_PART_OF_SHOWN_MOVE, MIN_REST_OF_LIKELY_CHANGE,
+    MIN_UNATTRIBUTED_PART, MIN_WITNESSES, REPORTED_FRAMES_OF_TOTAL,
 };
 use super::wrapped::{Wrapper, one_sided_frames, wrapper};
 use super::{ExplainOptions, account};
@@ -354,6 +354,7 @@ fn attribute(
         scale,
         is_given: sides.ops.is_some(),
         is_level: sides.is_level,
+        is_uncounted: sides.is_uncounted,
         is_rewritten: common.rewrite.is_some(),
     };
     let mut findings =
@@ -389,15 +390,22 @@ fn attribute(
     }
 }
 
-/// Returns the account. Reduces the findings to the largest change if the number of samples is unknown.
+/// Returns the account. Reduces the findings to the largest changes if the number of samples is unknown.
 fn account_of(sides: &Comparison<'_>, books: &Books<'_>, findings: &mut Findings) -> Account {
     let mut account = books.account(&findings.causes);
     if sides.is_uncounted {
-        // Without a number of samples, causes cannot be distinguished from chance. The first is still the largest
-        // change.
-        let largest = findings.causes.drain(..).next().or_else(|| findings.suspects.drain(..).next());
-        findings.candidate = largest.or(findings.candidate.take());
-        findings.suspects.clear();
+        // Without a number of samples, causes cannot be distinguished from chance. They are still the largest changes.
+        let mut changes = std::mem::take(&mut findings.causes);
+        changes.append(&mut findings.suspects);
+        let mut changes = changes.into_iter();
+        findings.candidate = changes.next().or(findings.candidate.take());
+        let [base, new] = books.rows.total();
+        let least = MIN_PART_OF_LISTED_CHANGE * (books.scale * base).max(new);
+        // The amount of the largest change excludes the changes below its function.
+        let others = findings.candidate.as_ref().map(|largest| largest.others.clone()).unwrap_or_default();
+        let is_below = |entry: &CauseEntry| entry.subject.function.is_some_and(|function| others.contains(&function));
+        let is_large = |entry: &CauseEntry| books.delta(entry.values).abs() >= least;
+        findings.suspects = changes.filter(|entry| is_large(entry) || is_below(entry)).collect();
         account =
             Account { p: None, own_p: None, by_chance: false, consequences_by_chance: false, ..books.account(&[]) };
     }
@@ -516,15 +524,19 @@ impl NamedCauses {
         let naming = Naming { rows, shown: &shown, wrapped, total, scale };
         let is_count = sides.measure.summary().unit == "count";
         let causes = without_other_causes(causes);
-        let cause = |MeasuredCause { entry, split }: MeasuredCause| naming.cause(&entry, split.filter(|_| !is_count));
+        let table = PlainTable::new(rows, &common.uncut, scale);
+        let cause = |MeasuredCause { entry, split }: MeasuredCause| {
+            naming.cause(&entry, split.filter(|_| !is_count), table.is_partial(&entry))
+        };
         let mut candidate = candidate.map(|(runs, measured)| NearestCandidate { cause: cause(measured), runs });
-        // The nominal number of samples only ranked the changes, so it does not belong in the result.
-        if let Some(candidate) = candidate.as_mut().filter(|_| sides.is_uncounted) {
-            let Evidence { base, new, .. } = &mut candidate.cause.evidence;
-            (base.events, new.events, candidate.cause.score) = (0.0, 0.0, 0.0);
-        }
-        let [causes, suspects] =
+        let [causes, mut suspects] =
             [causes, suspects].map(|entries| entries.into_iter().map(cause).collect::<Vec<Cause>>());
+        // The nominal number of samples only ranked the changes, so it does not belong in the result.
+        let ranked = candidate.iter_mut().map(|candidate| &mut candidate.cause).chain(&mut suspects);
+        for cause in ranked.filter(|_| sides.is_uncounted) {
+            let Evidence { base, new, .. } = &mut cause.evidence;
+            (base.events, new.events, cause.score) = (0.0, 0.0, 0.0);
+        }
         NamedCauses { causes, suspects, candidate }
     }
 }

@@ -416,6 +416,9 @@ pub(super) const MIN_PART_OF_REPLACED_CALL: f64 = 0.5;
 /// `replaced`: minimum part of a cause in its function's cost, for the cause to be a replacement.
 /// Unit: fraction of the cost. Source: judgment.
 pub(super) const MIN_PART_OF_REPLACED_CALLER: f64 = 0.9;
+/// `replaced`: minimum change of the smaller one of the two calls that replace one another.
+/// Unit: fraction of the larger change. Source: judgment (memory that grew ten times beside a call that disappeared).
+pub(super) const MIN_PART_OF_SMALLER_CALL: f64 = 0.1;
 /// `nested`: maximum change of a cause that becomes a part of the cause around it.
 /// Unit: fraction of the outer cause's change. Source: tuned on real upgrades.
 pub(super) const MAX_PART_OF_NESTED: f64 = 0.34;
@@ -542,6 +545,9 @@ pub(super) const MAX_REST_OF_NO_CHANGE: f64 = 1.0;
 /// split, or the first function of the program above a library function.
 /// Unit: fraction of the change. Source: tuned on injected faults.
 pub(super) const MIN_PART_NAMED_ALONE: f64 = 0.85;
+/// Minimum size of a change that is listed after the largest one if the number of samples is unknown.
+/// Unit: fraction of the larger side's total. Source: judgment.
+pub(super) const MIN_PART_OF_LISTED_CHANGE: f64 = 0.05;
 /// Minimum part of a function's own change in the functions of the runtime that it calls, for a sentence to name them. The
 /// plain table shows the own cost without them.
 /// Unit: fraction of the change. Source: judgment.

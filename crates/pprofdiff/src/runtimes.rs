@@ -56,6 +56,14 @@ impl std::fmt::Debug for Runtime {
     }
 }
 
+/// The alternatives, in the column `system`, of the C library's frames that start programs and threads. Callgrind writes
+/// `(below main)` for such a frame without a name. Symbols have a version (`__libc_start_main@@GLIBC_2.34`).
+macro_rules! starts_of_programs {
+    () => {
+        r"\(below main\)|_start$|__libc_start_\w+|__clone3?$|clone3?$|start_thread$"
+    };
+}
+
 /// The first row with enough matching names applies. The last row is the fallback, without names of its own.
 static RUNTIMES: [Runtime; 7] = [
     Runtime {
@@ -87,7 +95,11 @@ static RUNTIMES: [Runtime; 7] = [
             r"^<?(core|alloc)::|^<?std::(rt|sys|panicking|io|collections)::|::h[0-9a-f]{16}$|::\{\{closure\}\}|\{closure#\d+\}",
             0.02,
         ),
-        system: r"^(<.* as (core|alloc|std)::|<?&?(mut )?(core|alloc|std|hashbrown|compiler_builtins)::|<?&?(u|i|f)(8|16|32|64|128|size)>|<\[|<\(|__|_?je_|mem(cpy|move|set|chr)|[a-z_]+$)",
+        system: concat!(
+            r"^(<.* as (core|alloc|std)::|<?&?(mut )?(core|alloc|std|hashbrown|compiler_builtins)::|<?&?(u|i|f)(8|16|32|64|128|size)>|<\[|<\(|__|_?je_|mem(cpy|move|set|chr)|[a-z_]+$|",
+            starts_of_programs!(),
+            ")"
+        ),
         background: r"^(__lll_lock_\w+|futex\w*|_?je_arena_(decay|purge)\w*)$",
         artefact: None,
         garbage: None,
@@ -140,7 +152,7 @@ static RUNTIMES: [Runtime; 7] = [
     Runtime {
         name: "python",
         detect: (r"^<module>$|^<frozen importlib|^_PyEval_|<(listcomp|lambda|genexpr)>$", 0.0),
-        system: r"^(<frozen |_?Py[A-Z_]\w+|__libc_\w+|_start$|clone3?$|start_thread$)",
+        system: concat!(r"^(<frozen |_?Py[A-Z_]\w+|__libc_\w+|", starts_of_programs!(), ")"),
         background: r"^(gc_collect\w*|_?PyGC_\w+|take_gil|drop_gil|PyThread_acquire\w*)$",
         artefact: None,
         garbage: None,
@@ -159,7 +171,11 @@ static RUNTIMES: [Runtime; 7] = [
     Runtime {
         name: "c++",
         detect: (r"::|^_Z|^operator (new|delete)", 0.1),
-        system: r"^(std::|__gnu_cxx::|__|_start$|operator (new|delete)|(tc_|je_)?(malloc|free|calloc|realloc)$|mem(cpy|move|set|cmp|chr)|clone3?$|start_thread$|_int_(malloc|free)$)",
+        system: concat!(
+            r"^(std::|__gnu_cxx::|__|operator (new|delete)|(tc_|je_)?(malloc|free|calloc|realloc)$|mem(cpy|move|set|cmp|chr)|_int_(malloc|free)$|",
+            starts_of_programs!(),
+            ")"
+        ),
         background: r"^(__lll_lock_\w+|futex\w*|pthread_(mutex|cond)_\w+|tcmalloc::(ThreadCache::Scavenge|CentralFreeList)\w*)$",
         artefact: None,
         garbage: None,
@@ -176,7 +192,7 @@ static RUNTIMES: [Runtime; 7] = [
     Runtime {
         name: "other",
         detect: ("", 0.0),
-        system: r"^(__libc_\w+|_start|clone3?|start_thread)$",
+        system: concat!(r"^(__libc_\w+$|", starts_of_programs!(), ")"),
         background: r"^(futex\w*)$",
         artefact: None,
         garbage: None,
@@ -204,8 +220,8 @@ static DETECT: [OnceLock<Option<Regex>>; RUNTIMES.len()] = [const { OnceLock::ne
 
 /// The other expressions of each row, each compiled at its first use: compiling them costs more than reading a small
 /// profile.
-static OTHERS: [[OnceLock<Option<Regex>>; 8]; RUNTIMES.len()] =
-    [const { [const { OnceLock::new() }; 8] }; RUNTIMES.len()];
+static OTHERS: [[OnceLock<Option<Regex>>; 9]; RUNTIMES.len()] =
+    [const { [const { OnceLock::new() }; 9] }; RUNTIMES.len()];
 
 /// The properties of frames that a caller needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,6 +260,8 @@ pub struct Class {
     pub collects: bool,
     /// The frame allocates memory that becomes garbage.
     pub allocates: bool,
+    /// The frame belongs to the system and starts a program or thread.
+    pub starts: bool,
     /// The frame may be the program's own code: it belongs neither to the system nor to the standard library.
     pub program: bool,
 }
@@ -291,6 +309,7 @@ pub fn classify<S: AsRef<str> + Sync>(names: &[S], user: &UserRules, asked: Aske
     let (background, benchmark) = (compile(2, Some(runtime.background)), compile(3, runtime.benchmark));
     let (standard, own_waits) = (compile(4, runtime.standard), compile(5, runtime.own_waits));
     let (collects, allocates) = (compile(6, collects), compile(7, allocates));
+    let starts = compile(8, Some(concat!(r"^(runtime\.goexit$|", starts_of_programs!(), ")")));
     let is = |regex: &Option<Regex>, name: &str| regex.as_ref().is_some_and(|regex| regex.is_match(name));
     let any = |user: &[bytes::Regex], name: &str| user.iter().any(|regex| regex.is_match(name.as_bytes()));
     let is_system = |name: &str| is(system, name) || any(&user.system, name);
@@ -302,6 +321,7 @@ pub fn classify<S: AsRef<str> + Sync>(names: &[S], user: &UserRules, asked: Aske
         benchmark: is(benchmark, name),
         collects: is(collects, name),
         allocates: is(allocates, name),
+        starts: system && is(starts, name),
         program: !system && !is(standard, name),
     };
     let classes = names.iter().map(|name| class(name.as_ref(), is_system(name.as_ref())));
@@ -358,5 +378,10 @@ mod tests {
         assert_eq!(classes(&["<module>", "work", "take_gil"]).0, "python");
         assert_eq!(classes(&["java.util.HashMap.get", "com.acme.Shop.buy"]), ("jvm", "s.".to_owned()));
         assert_eq!(classes(&["a", "b"]), ("other", "..".to_owned()));
+        let starts = ["(below main)", "__libc_start_main@@GLIBC_2.34", "_start", "start_thread", "clone3"];
+        assert_eq!(classes(&[&starts[..], &["main"]].concat()), ("other", "sssss.".to_owned()));
+        assert_eq!(classes(&[&starts[..], &["shop::main"]].concat()), ("c++", "sssss.".to_owned()));
+        assert_eq!(classes(&[&starts[..], &["<module>"]].concat()), ("python", "sssss.".to_owned()));
+        assert_eq!(classes(&[&starts[..], &["core::iter::next", "shop::main"]].concat()).1, "ssssss.");
     }
 }

@@ -84,6 +84,7 @@ impl FrameTexts {
             class.benchmark |= other.benchmark;
             class.collects |= other.collects;
             class.allocates |= other.allocates;
+            class.starts |= other.starts;
             class.program |= other.program;
             name_of[i] = number as u32;
         }

@@ -11,9 +11,11 @@ use crate::attribution::{CauseKind, Description};
 use crate::evidence::sets::SetKey;
 use crate::thresholds::{
     MAX_DIFFERENCE_FROM_NAMED, MAX_EXCHANGED_PART, MIN_PART_MOVED_FROM_CALLEES, MIN_PART_OF_INLINED_CALLEE,
+    MIN_PART_OF_LISTED_CALLEE,
 };
 use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::random::HashSet;
+use pprofdiff_profile::short_lists::sort_by;
 
 pub(super) const RULE: Rule = Rule {
     name: "completed",
@@ -45,6 +47,14 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
         }
     }
     completed.reverse();
+    for i in 0..completed.len() {
+        let excluded = books.excluded_functions(&completed, i);
+        let cause = &mut completed[i];
+        cause.others.extend(excluded);
+        cause.others.sort_unstable();
+        cause.others.dedup();
+    }
+    completed.iter_mut().for_each(|cause| books.list_callees_of_wrapper(cause));
     findings.causes = completed;
 }
 
@@ -70,6 +80,19 @@ impl AbsorbedCallee {
 }
 
 impl Books<'_> {
+    /// Returns the functions of other causes whose stacks match the name of a cause. The search attributed these stacks to
+    /// the other causes before this cause got the stacks of its whole function.
+    fn excluded_functions(&self, causes: &[CauseEntry], cause: usize) -> Vec<u32> {
+        let subject = &causes[cause].subject;
+        let is_whole = (subject.caller, subject.callee) == (None, None) && subject.kind != CauseKind::Own;
+        let Some(function) = subject.function.filter(|_| is_whole && subject.label.is_none()) else {
+            return Vec::new();
+        };
+        let others = causes.iter().enumerate().filter(|(other, _)| *other != cause);
+        let below = others.filter(|(_, other)| self.is_inside(other, function));
+        below.filter_map(|(_, other)| other.subject.function.filter(|&other| other != function)).collect()
+    }
+
     /// Returns true if a cause has stacks with this function.
     fn is_inside(&self, cause: &CauseEntry, function: u32) -> bool {
         cause.rows.iter().any(|&row| self.rows.stack(row as usize).contains(&function))
@@ -106,6 +129,22 @@ impl Books<'_> {
         let cost = [0, 1].map(|side| entry.values[side] + values[side]);
         let side = usize::from(own < 0.0);
         Some(AbsorbedCallee { caller, callee, side, value: values[side], cost })
+    }
+
+    /// Lists the other callees of a wrapper, because the sentence about a wrapper names only the function behind it.
+    fn list_callees_of_wrapper(&self, cause: &mut CauseEntry) {
+        let Some(function) = cause.subject.function.filter(|_| cause.parts.is_empty()) else { return };
+        let Some(&wrapped) = self.wrapped.get(&function) else { return };
+        let change = self.delta(cause.values);
+        let others = self.callees_in_table(function, None).into_keys().flatten().filter(|&callee| callee != wrapped);
+        let values = others.map(|callee| (callee, self.uncut.foreground_cost(callee, function)));
+        let is_large =
+            |values: [f64; 2]| self.delta(values) * change.signum() > MIN_PART_OF_LISTED_CALLEE * change.abs();
+        let mut callees: Vec<(u32, [f64; 2])> = values.filter(|(_, values)| is_large(*values)).collect();
+        sort_by(&mut callees, |a, b| self.delta(b.1).abs().total_cmp(&self.delta(a.1).abs()).then(a.0.cmp(&b.0)));
+        let all = || Description { caller: Some(function), ..Description::all(CauseKind::Calls) };
+        let part = |(callee, values)| (Description { function: Some(callee), ..all() }, values);
+        cause.parts = callees.into_iter().map(part).collect();
     }
 
     /// Returns the change of a function with its callees, as a cause. Returns `None` if chance explains this change, or
@@ -159,12 +198,16 @@ impl Books<'_> {
             all.filter(|(row, _)| is_named(self.rows.stack(*row as usize))).map(|(row, _)| row).collect();
         let (values, change) = (self.sum(&rows), self.delta(entry.values));
         let whole = self.delta(values);
-        if (whole - change).abs() <= MAX_DIFFERENCE_FROM_NAMED * change.abs() {
+        // The own cost of a function with nested callees lacks the callees that did not change, so its ratio is wrong even
+        // if its change is right.
+        let was_own = matches!(self.sets.sets[entry.set].key, SetKey::Own(_) | SetKey::Leaf(_));
+        let is_near = (whole - change).abs() <= MAX_DIFFERENCE_FROM_NAMED * change.abs();
+        if is_near && !was_own {
             return Some(entry);
         }
         // The function was chosen for its strongest part, so one test decides whether the whole changed as well.
         if whole * change <= 0.0 || self.score(entry.set, &rows) < LEVEL {
-            return None;
+            return is_near.then_some(entry);
         }
         let kind = match subject.kind {
             CauseKind::Added if values[0] > 0.0 => CauseKind::Calls,

@@ -8,6 +8,7 @@ use crate::account::{Books, CauseEntry};
 use crate::attribution::{CauseKind, Description};
 use crate::thresholds::{
     MAX_DIFFERENCE_OF_SWAP, MIN_CHANGE_OF_NAMED_WHOLE, MIN_PART_OF_REPLACED_CALL, MIN_PART_OF_REPLACED_CALLER,
+    MIN_PART_OF_SMALLER_CALL,
 };
 use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::random::HashMap;
@@ -72,7 +73,8 @@ impl Books<'_> {
     }
 
     /// Merges an added and a removed call of one caller into one cause with the sum of both. Keeps them separate if the
-    /// caller does not feel the sum. Merges the largest pair first.
+    /// caller does not feel the sum, and if one call is much larger than the other: their sum would hide the smaller change.
+    /// Merges the largest pair first.
     fn replace(&self, mut entries: Vec<CauseEntry>) -> Vec<CauseEntry> {
         loop {
             sort_by(&mut entries, |a, b| self.delta(b.values).abs().total_cmp(&self.delta(a.values).abs()));
@@ -110,6 +112,10 @@ impl Books<'_> {
     fn replaced(&self, added: &CauseEntry, removed: &CauseEntry) -> Option<CauseEntry> {
         let (came, went) = (Self::one_sided_call(added)?, Self::one_sided_call(removed)?);
         if (came.0, came.2, went.2) != (went.0, CauseKind::Added, CauseKind::Removed) {
+            return None;
+        }
+        let [gain, loss] = [added, removed].map(|entry| self.delta(entry.values).abs());
+        if gain.min(loss) < MIN_PART_OF_SMALLER_CALL * gain.max(loss) {
             return None;
         }
         let caller = came.0;

@@ -30,7 +30,7 @@ pub(crate) struct Rewritten {
     pub below: Option<u32>,
     /// The cost of the stacks with such a function of this module, by side, in all runs of the side.
     pub cost: [f64; 2],
-    /// The number of functions that disappeared and appeared. Rarely sampled functions do not count.
+    /// The number of functions of this module that disappeared and appeared. Rarely sampled functions do not count.
     pub functions: [usize; 2],
 }
 
@@ -113,19 +113,20 @@ fn rewritten<'r>(rows: &'r StackRows, costs: &FrameCosts) -> Option<(Rewritten, 
     let below = callers[0].keys().find(is_main).copied();
     let front = rows.front();
     let package_on = |side: usize| {
-        let is_main = |module: &&ModuleCost<'_>| module.cost > MIN_PART_OF_REWRITTEN_PACKAGE * cost[side];
-        let main = modules[side].values().filter(is_main).max_by(|a, b| a.frames.total_cmp(&b.frames))?;
-        (cost[side] > MIN_REWRITTEN_PART * front[side]).then(|| (main.common_path(), main.cost))
+        let is_main = |module: &ModuleCost<'_>| module.cost > MIN_PART_OF_REWRITTEN_PACKAGE * cost[side];
+        let modules = modules[side].iter().filter(|(_, cost)| is_main(cost));
+        let (path, main) = modules.max_by(|a, b| a.1.frames.total_cmp(&b.1.frames))?;
+        (cost[side] > MIN_REWRITTEN_PART * front[side]).then(|| (main.common_path(), main.cost, path))
     };
-    let [(from, base), (to, new)] = [package_on(0)?, package_on(1)?];
+    let [(from, base, old_module), (to, new, new_module)] = [package_on(0)?, package_on(1)?];
     let (packages, cost) = ([from, to], [base, new]);
     // Rarely sampled functions may be missing by chance.
     let min_cost = MIN_EVENTS_OF_REWRITTEN_FUNCTION * rows.event();
     let frames_of_side =
         |side: usize| (0..).zip(&alone).filter(move |(_, only)| **only == Some(side)).map(|(frame, _)| frame);
-    let functions = [0, 1].map(|side| frames_of_side(side).filter(|&frame| costs.cost(frame, side) > min_cost).count());
-    functions
-        .iter()
-        .all(|&count| count >= MIN_REWRITTEN_FUNCTIONS)
-        .then_some((Rewritten { packages, below, cost, functions }, kept))
+    let sampled = |side: usize| frames_of_side(side).filter(move |&frame| costs.cost(frame, side) > min_cost);
+    let is_large = (0..2).all(|side| sampled(side).count() >= MIN_REWRITTEN_FUNCTIONS);
+    let functions = [(0, old_module), (1, new_module)]
+        .map(|(side, path)| sampled(side).filter(|&frame| module(&texts[frame as usize]) == *path).count());
+    is_large.then_some((Rewritten { packages, below, cost, functions }, kept))
 }

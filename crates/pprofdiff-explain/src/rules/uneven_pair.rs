@@ -15,7 +15,8 @@ pub(super) const RULE: Rule = Rule {
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
     let needed = FACTOR_OF_UNEVEN_PAIR * books.search.threshold;
-    let is_uneven = books.rows.runtime.uneven_runs && !is_replicated(books.rows);
+    // Without a number of samples, no change is a cause, and the answer lists the largest changes.
+    let is_uneven = books.rows.runtime.uneven_runs && !is_replicated(books.rows) && !books.is_uncounted;
     // One certain cause shows that the sides differ, and others are then as likely as in any pair.
     if is_uneven && findings.causes.iter().all(|cause| cause.score < needed && !cause.is_replacement()) {
         let strongest = findings.causes.drain(..).max_by(|a, b| a.score.total_cmp(&b.score));

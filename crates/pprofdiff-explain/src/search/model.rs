@@ -119,6 +119,10 @@ impl SearchBudget {
     }
 }
 
+/// Maximum number of rounds of the greedy search. A round adds a cause, and may drop or exchange others, so there may be
+/// more rounds than causes.
+const MAX_ROUNDS: usize = 2 * MAX_CAUSES_OF_SEARCH;
+
 /// Number of rows whose changed factors are propagated up the tree of calls together.
 const ROWS_AT_ONCE: usize = 1 << 10;
 
@@ -399,7 +403,16 @@ impl<'a> ScaleModel<'a> {
         let ranked = self.ranked();
         // Exchanging causes often repeats a lookup, so results are cached by the list of causes.
         let mut cache: HashMap<Vec<usize>, Option<(usize, f64)>> = HashMap::default();
-        for _ in 0..MAX_CAUSES_OF_SEARCH {
+        // The lists of causes at the start of each round. In a heap profile, a call and a callee with smaller objects may
+        // each explain most without the other. Exchanging them leads back to an earlier list and drops the round's cause, so
+        // such a list only grows.
+        let mut earlier: Vec<Vec<usize>> = Vec::new();
+        for _ in 0..MAX_ROUNDS {
+            if causes.len() >= MAX_CAUSES_OF_SEARCH {
+                break;
+            }
+            let is_repeated = earlier.contains(&causes);
+            earlier.push(causes.clone());
             self.refit(&causes);
             let best = *cache.entry(causes.clone()).or_insert_with(|| self.best(&ranked, &causes));
             let Some((best, _)) = best else { break };
@@ -416,6 +429,9 @@ impl<'a> ScaleModel<'a> {
                     if self.score(j) < self.threshold {
                         causes = remaining;
                         changed = true;
+                        continue;
+                    }
+                    if is_repeated {
                         continue;
                     }
                     let better = *cache.entry(remaining).or_insert_with_key(|remaining| self.best(&ranked, remaining));

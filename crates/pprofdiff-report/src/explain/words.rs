@@ -294,7 +294,11 @@ impl ExplanationText<'_> {
     /// Returns the verb with `more` or `less`: `spends more`, `holds less memory`.
     fn verb_more(&self, cause: &Cause, more: &str) -> String {
         match self.verb(cause) {
-            "holds" => format!("holds {more} {}", self.held()),
+            "holds" => {
+                let is_countable = self.e.held_state() != HeldState::Memory;
+                let more = if more == "less" && is_countable { "fewer" } else { more };
+                format!("holds {more} {}", self.held())
+            }
             verb => format!("{verb} {more}"),
         }
     }
@@ -347,6 +351,17 @@ impl ExplanationText<'_> {
         let one =
             |within: &ProgramShare| format!("{} ({})", self.markup.name(&within.function), self.amount(within.delta));
         format!(", for {}", shown.iter().map(one).collect::<Vec<_>>().join(", "))
+    }
+
+    /// Names the functions of other causes that the amount excludes.
+    fn without(&self, cause: &Cause) -> String {
+        let shown = cause.without.iter().take(MAX_PARTS).map(|function| self.markup.name(function));
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        match cause.without.len() {
+            0 => String::new(),
+            1..=MAX_PARTS => format!(", without {shown}"),
+            _ => format!(", without {shown} and others"),
+        }
     }
 
     pub(super) fn cause(&self, cause: &Cause) -> String {
@@ -402,11 +417,17 @@ impl ExplanationText<'_> {
         });
         let code = self.code(cause);
         let split = split + &self.counted_calls(cause);
-        format!("{}{}: {change}{times}{split}{garbage}{code}", self.sentence(cause), self.program(cause))
+        let (sentence, program, without) = (self.sentence(cause), self.program(cause), self.without(cause));
+        format!("{sentence}{program}{without}: {change}{times}{split}{garbage}{code}")
     }
 
     fn calls_in_words(&self, calls: f64) -> String {
         self.markup.amount(&units::show_real(calls, "count"))
+    }
+
+    /// Formats a number of calls: `once`, `300 times`.
+    fn times_in_words(&self, calls: f64) -> String {
+        if calls == 1.0 { "once".to_owned() } else { format!("{} times", self.calls_in_words(calls)) }
     }
 
     /// Describes the counted calls of a cause: `. Called 5.0 times as often (30000 -> 150000), each 3.0% cheaper`. Empty if
@@ -426,9 +447,11 @@ impl ExplanationText<'_> {
         let [base, new] = [calls.base, calls.new].map(calls_of);
         let arrow = self.markup.arrow();
         match calls.count_factor {
-            None if calls.base <= 0.0 => format!(". Called {new} times"),
-            None => format!(". It was called {base} times"),
-            Some(_) if calls.base == calls.new && work.is_empty() => format!(". Called as often ({new} times){each}"),
+            None if calls.base <= 0.0 => format!(". Called {}", self.times_in_words(calls.new)),
+            None => format!(". It was called {}", self.times_in_words(calls.base)),
+            Some(_) if calls.base == calls.new && work.is_empty() => {
+                format!(". Called as often ({}){each}", self.times_in_words(calls.new))
+            }
             Some(count) if (0.5..1.995).contains(&count) => {
                 let more = if count > 1.0 { "more" } else { "less" };
                 format!(". Called {} {more} often ({base} {arrow} {new}){work}{each}", percent(count - 1.0))
@@ -497,7 +520,8 @@ impl ExplanationText<'_> {
             (MoveKind::Outlined, cost) => match (&m.callee, cost) {
                 (Some(callee), _) => format!("{from} now calls {} through {function}{size}", self.markup.name(callee)),
                 (None, cost) => {
-                    format!("the cost of {from} is now in {function} (outlined){size}{}", self.together(cost))
+                    let size = if cost.is_some() { self.together(cost) } else { size };
+                    format!("the cost of {from} is now in {function} (outlined){size}")
                 }
             },
             (MoveKind::Inlined, cost) => match (&m.callee, cost) {
@@ -505,7 +529,8 @@ impl ExplanationText<'_> {
                     format!("{function} now calls {} without {from} in between{size}", self.markup.name(callee))
                 }
                 (None, cost) => {
-                    format!("the cost of {from} is now in {function} (inlined){size}{}", self.together(cost))
+                    let size = if cost.is_some() { self.together(cost) } else { size };
+                    format!("the cost of {from} is now in {function} (inlined){size}")
                 }
             },
             // The other function is unknown, because cost moved from or to several functions. The common caller
@@ -529,7 +554,7 @@ impl ExplanationText<'_> {
     fn together(&self, cost: Option<(f64, f64)>) -> String {
         let costs = |(base, new)| (self.total(base), self.total(new));
         cost.map(costs)
-            .map_or_else(String::new, |(base, new)| format!(", together {base} {} {new}", self.markup.arrow()))
+            .map_or_else(String::new, |(base, new)| format!(": together {base} {} {new}", self.markup.arrow()))
     }
 
     /// Returns one line per package or type that was renamed with several functions, and one line per other function
@@ -579,7 +604,6 @@ impl ExplanationText<'_> {
     /// Formats the part of the program that was rewritten, with its cost on both sides.
     pub(super) fn rewrite(&self, rewrite: &Rewrite) -> String {
         let (base, new) = (self.total(rewrite.cost.0), self.total(rewrite.cost.1));
-        let functions = counted(rewrite.gone, "function");
         let part = match (rewrite.from.as_str(), rewrite.to.as_str()) {
             (from, to) if from.is_empty() || to.is_empty() => match &rewrite.below {
                 Some(caller) => format!("the callees of {}", self.markup.name(caller)),
@@ -589,7 +613,11 @@ impl ExplanationText<'_> {
             (from, to) => format!("{} is now {}", self.markup.name(from), self.markup.name(to)),
         };
         let arrow = self.markup.arrow();
-        format!("Rewritten: {part}: {base} {arrow} {new}; {functions} removed, {} added.", rewrite.came)
+        let (gone, came) = (counted(rewrite.gone, "function"), rewrite.came);
+        format!(
+            "Rewritten: {part}: {base} {arrow} {new} in functions that only one side has ({gone} of the base, {came} of \
+             the new side)."
+        )
     }
 
     /// Returns the verdict in words, or `None` for a change, which the causes describe.
@@ -759,8 +787,8 @@ impl ExplanationText<'_> {
             ScaleRule::Level => format!("{} is compared as measured, without scaling.", self.state()),
             ScaleRule::Counted => {
                 let Some(calls) = &scale.calls else { return String::new() };
-                let (function, number) = (self.markup.name(&calls.function), self.calls_in_words(calls.new));
-                format!("Both sides did the same amount of work: {function} was called {number} times.")
+                let (function, times) = (self.markup.name(&calls.function), self.times_in_words(calls.new));
+                format!("Both sides did the same amount of work: {function} was called {times}.")
             }
             ScaleRule::Given if scale.is_equal() && self.e.counts_each_event() => {
                 format!("Both sides did the same number of operations{agree}.")
@@ -918,6 +946,21 @@ impl ExplanationText<'_> {
             .for_each(|w| add(Priority::Warning, format!("warning: {}", self.markup.words(w))));
         if let Some(verdict) = self.verdict() {
             add(Priority::Answer, verdict);
+        }
+        // The changes that the verdict names as the largest.
+        if e.is_uncounted() {
+            let largest = e.candidate.iter().map(|candidate| &candidate.cause);
+            for (i, cause) in largest.chain(&e.suspects).take(MAX_CAUSES).enumerate() {
+                if i > 0 {
+                    add(Priority::Answer, format!("Next: {}.", self.cause(cause)));
+                }
+                if !cause.parts.is_empty() && !is_replaced(cause) {
+                    add(Priority::Detail, format!("   {}", self.parts(&cause.parts)));
+                }
+                if i == 0 {
+                    add(Priority::Detail, format!("   {}", self.markup.code(&command_of(e, cause))));
+                }
+            }
         }
         e.rewrite.iter().for_each(|rewrite| add(Priority::Answer, self.rewrite(rewrite)));
         for (i, cause) in e.causes.iter().take(MAX_CAUSES).enumerate() {
