@@ -275,6 +275,7 @@ fn pairs_are_ranked_in_one_answer() {
     let text = ranked("text");
     assert!(text.starts_with("2 of 2 pairs changed by more than chance (at most 5% of them falsely)\n"), "{text}");
     assert!(text.contains("Causes that several pairs share:"), "{text}");
+    assert!(text.contains("q tests the causes: it is 1 without causes, even if the total changed:"), "{text}");
     let shared =
         "2 pairs; in cpu.pb.gz: logmill/names.compare (names.go:19) now calls logmill/names.canonical: +1.39s (+73%)";
     assert!(text.contains(shared), "{text}");

@@ -540,6 +540,13 @@ fn a_series_explains_a_step_with_the_answer_of_explain() {
         let text = builds.out(&["--explain", "--rows", rows, pattern]);
         assert_eq!(answer(&text, "\nexplain: 02..06 -> 07..11: "), expected, "{rows}");
     }
+    // A small budget keeps the rewrite and the causes.
+    let brief: Vec<&str> = expected.iter().map(String::as_str).filter(|line| line.starts_with(['R', '1'])).collect();
+    for (rows, budget) in [("shifts", "400"), ("movers", "700")] {
+        let text = builds.out(&["--explain", "--rows", rows, "--budget", budget, pattern]);
+        assert_eq!(answer(&text, "\nexplain: 02..06 -> 07..11: ")[..brief.len()], brief, "{text}");
+        assert!(!text.contains("Moved: "), "{text}");
+    }
     let json = builds.json(&["--explain", pattern]);
     assert_eq!(json["explained"][0]["compared"], "02..06 -> 07..11");
     assert_eq!(json["explained"][0]["lines"], Value::from(expected.clone()));

@@ -24,7 +24,8 @@ def deltas(
     `snapshots` is an iterable of anything that load() accepts, oldest first; n snapshots give n - 1 deltas. Only one
     snapshot is in memory at a time, plus digests and counters of the previous one.
 
-    The other keywords are those of load(). Raises the errors of delta().
+    With `on_reset="error"` a restart of the process raises PprofError. With "pass" and "clamp", the stream continues.
+    The other keywords are the keywords of load(). Raises the errors of delta().
     """
     computer = _native.DeltaComputer(cumulative, on_reset=on_reset, **options)
     started = False

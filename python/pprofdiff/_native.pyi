@@ -764,7 +764,8 @@ class Histories:
         """The histories as a list of dicts, the largest lasting change first. Keys: the keys of the group, changes (the
         number of lasting changes), and of the largest one name (of the frame), kind, since (the first build with the
         change), before, after and delta. These are None without a lasting change of a frame's own cost. The key notes
-        is a list of sentences about lasting changes of the total and of costs with callees that own costs do not show.
+        is a list of sentences about lasting changes of the total and of costs with callees that own costs do not show,
+        and of warnings, such as that builds are the same profile.
         """
     @property
     def failed(self) -> list[tuple[str, str]]:

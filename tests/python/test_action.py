@@ -133,8 +133,22 @@ def test_the_comment_is_updated(installed: Runner):
     assert [body[1] for body in bodies[:4]] == ["of a stranger"] * 4
     assert bodies[4] == ["of another workflow"]
     assert bodies[5][:2] == ["<!-- pprofdiff:pprofdiff -->", "### pprofdiff: pass: within all limits"]
-    assert bodies[6][:2] == ["<!-- pprofdiff:heap -->", "`heap`"]
+    assert bodies[6][:2] == ["<!-- pprofdiff:heap -->", "### pprofdiff heap: fail: a limit is exceeded"]
     assert len(bodies) == 7
+
+
+def test_the_name_is_the_name_of_the_check(installed: Runner):
+    rules = "total>+500%"
+    for name, expected in [("heap", "pprofdiff/heap/"), ("pprofdiff", None)]:
+        report = installed.work / f"{name}.sarif"
+        arguments = f"--report {report}"
+        installed.run(**STORY, rules=rules, version="installed", name=name, arguments=arguments)
+        run = json.loads(report.read_text())["runs"][0]
+        assert run.get("automationDetails", {}).get("id") == expected
+    # A name in the arguments takes precedence.
+    arguments = f"--name cart --report {report}"
+    installed.run(**STORY, rules=rules, version="installed", name="heap", arguments=arguments)
+    assert json.loads(report.read_text())["runs"][0]["automationDetails"]["id"] == "pprofdiff/cart/"
 
 
 def test_no_comment_unless_requested(installed: Runner):

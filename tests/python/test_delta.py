@@ -100,6 +100,13 @@ def test_a_restart_is_always_reported():
     with pytest.raises(pprofdiff.PprofError, match="counters went down in") as caught:
         pprofdiff.delta(before, after)
     assert caught.value.input == str(after)
+    # The message names the keyword, not the option of the command.
+    advice = 'the process was restarted; to continue after a restart, set on_reset="pass" or on_reset="clamp"'
+    assert str(caught.value).endswith(advice)
+    assert caught.value.detail.endswith(advice)
+    assert "on-reset" not in str(caught.value)
+    with pytest.raises(pprofdiff.PprofError, match="set on_reset="):
+        list(pprofdiff.deltas([before, after]))
     with pytest.warns(UserWarning, match="counters went down in"):
         passed = pprofdiff.delta(before, after, on_reset="pass")
     assert samples(passed, "alloc_space") == samples(pprofdiff.load(after), "alloc_space")

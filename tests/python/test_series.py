@@ -164,6 +164,13 @@ def test_invalid_arguments_are_errors():
     for wrong in (SNAPSHOTS[0], build(a=1), 3, [3], pprofdiff.load(SNAPSHOTS[0])):
         with pytest.raises(TypeError):
             pprofdiff.series(wrong)
+    s = pprofdiff.series(one)
+    for method in (s.shifts, s.movers, s.steps):
+        message = r"has no sample_type=, which applies to all builds; pass it to series\(..., sample_type=...\)"
+        with pytest.raises(TypeError, match=message):
+            method(sample_type="cpu")
+        with pytest.raises(TypeError, match="got an unexpected keyword argument 'sorted'"):
+            method(sorted="cum")
     with pytest.raises(TypeError, match="focsu"):
         pprofdiff.series(one, focsu="a")
     questions = [
@@ -342,9 +349,12 @@ def test_lasting_changes_have_causes(history: pprofdiff.Series):
     assert list(pickle.loads(pickle.dumps(shifts))[0]) == list(shifts[0])
     lines = repr(shifts).splitlines()
     heading = next(i for i, line in enumerate(lines) if line.startswith("2 lasting changes; "))
-    compared = [line.split(": ")[1] for line in lines[heading - 3 : heading - 1]]
+    compared = [line.split(": ")[1] for line in lines[:heading] if line.startswith("explain: ")]
     assert compared == ["03..07 -> 08..11", "08..11 -> 12..15"]
     assert lines[heading - 1] == ""
+    # The lines are those of explain() of the same builds.
+    answer = str(history.explain()).splitlines()
+    assert {"explain: 03..07 -> 08..11: " + answer[0], *answer[1:2]} <= set(lines[:heading])
     rows_by_name = {row["name"]: row for row in shifts}
     assert set(rows_by_name) == {"work", "parse"}
     assert [(r["kind"], r["since"], r["since_number"]) for r in rows_by_name.values()] == [

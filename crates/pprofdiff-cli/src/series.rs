@@ -53,18 +53,22 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
         failed.iter().for_each(|line| say(line));
     }
     let (report, closing) = answer(args, &inputs, format, &series)?;
-    let closing = if closing { cause_line(&series, args, &inputs)? } else { None };
-    let closing = match (&args.git, &commits) {
-        (Some(dir), Some(commits)) if format.form == Form::Text => {
-            let lines = first_commits(dir, &series, commits, args)?.into_iter().chain(closing).collect::<Vec<_>>();
-            (!lines.is_empty()).then(|| lines.join("\n"))
-        }
-        _ => closing,
+    let closing = if closing { answer_of_largest(&series, args, &inputs)? } else { None };
+    let commit_lines = match (&args.git, &commits) {
+        (Some(dir), Some(commits)) if format.form == Form::Text => first_commits(dir, &series, commits, args)?,
+        _ => Vec::new(),
     };
-    write_to(args.output.path(), |out| {
-        let endings = closing.map(|line| [String::new(), format!("\n{line}\n")]);
-        args.output.write(format, &report, endings.as_ref().map_or(&[], |endings| endings), out).map(drop)
-    })?;
+    // The endings of the text, from the shortest to the longest.
+    let mut endings = vec![String::new()];
+    match closing {
+        Some(texts) => {
+            let all = |text: String| [&commit_lines[..], &[text]].concat().join("\n");
+            endings.extend(texts.map(|text| format!("\n{}\n", all(text))));
+        }
+        None if commit_lines.is_empty() => endings.clear(),
+        None => endings.push(format!("\n{}\n", commit_lines.join("\n"))),
+    }
+    write_to(args.output.path(), |out| args.output.write(format, &report, &endings, out).map(drop))?;
     suggest_explanation(&series, args, format);
     match series.errors().len() {
         0 => Ok(()),
@@ -268,12 +272,16 @@ fn request(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(Requ
     Ok((args.query.request(view).for_output(format, &REGISTRY, &given)?, closes))
 }
 
-/// Explains how the builds after the largest change differ from the builds before it.
-fn cause_line(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<String>> {
+/// Explains how the builds after the largest change differ from the builds before it: first in a brief text, then in full.
+fn answer_of_largest(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<[String; 2]>> {
     let Some(point) = series.largest_change(args.shown.sort(), RUNS) else { return Ok(None) };
     let explanation = series.explain(&point, &inputs.options, &explain::own_runtime(None)?)?;
-    let lines = answer_lines(&explanation, &series.summary.warnings, false).join("\n");
-    Ok(Some(format!("explain: {}: {lines}", sanitize(&series.compared_builds(&point)))))
+    let compared = series.compared_builds(&point);
+    let text = |is_brief: bool| {
+        let lines = answer_lines(&explanation, &series.summary.warnings, is_brief).join("\n");
+        format!("explain: {}: {lines}", sanitize(&compared))
+    };
+    Ok(Some([true, false].map(text)))
 }
 
 /// Returns the builds of a pattern. Refuses a pattern with several varying parts, and shows the possible meanings.

@@ -49,7 +49,11 @@ pub fn from_engine(py: Python<'_>, e: &pprofdiff::Error) -> PyErr {
     match e.io_error() {
         Some(io) if io.kind() != io::ErrorKind::InvalidInput => from_io(py, io, e.input()),
         _ => {
-            let [message, detail] = [e.spelled(keyword), e.spelled_detail(keyword)];
+            let policy = match e.kind() {
+                ErrorKind::Reset => "; to continue after a restart, set on_reset=\"pass\" or on_reset=\"clamp\"",
+                _ => "",
+            };
+            let [message, detail] = [e.spelled(keyword), e.spelled_detail(keyword)].map(|text| text + policy);
             instance(py, &keywords(&message), &keywords(&detail), Some(e)).unwrap_or_else(|e| e)
         }
     }

@@ -66,6 +66,17 @@ impl Series {
     }
 }
 
+/// Refuses all keywords. The options of a query apply to all builds, so the error names series(), which takes them.
+fn refuse(method: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let Some((name, _)) = options.and_then(|options| options.iter().next()) else { return Ok(()) };
+    let name: String = name.extract()?;
+    let message = match Query::options().any(|option| option.name == name) {
+        true => format!("{method}() has no {name}=, which applies to all builds; pass it to series(..., {name}=...)"),
+        false => format!("{method}() got an unexpected keyword argument '{name}'"),
+    };
+    Err(PyTypeError::new_err(message))
+}
+
 #[pymethods]
 impl Series {
     /// The builds in order, as a list of dicts. Keys: key, path, and either error (the reason why the build
@@ -107,8 +118,18 @@ impl Series {
     /// mapping, first_seen and last_seen (the keys of the first and last build with the frame, with their numbers),
     /// builds (the number of builds with the frame), and the columns of steps() for the largest step. `n` limits the
     /// rows.
-    #[pyo3(signature = (n = None, *, sort = "flat"))]
-    fn movers(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
+    #[pyo3(
+        signature = (n = None, *, sort = "flat", **options),
+        text_signature = "($self, n=None, *, sort='flat')"
+    )]
+    fn movers(
+        &self,
+        py: Python<'_>,
+        n: Option<usize>,
+        sort: &str,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Table> {
+        refuse("movers", options)?;
         let sort = parse_sort(py, sort)?;
         self.table(py, move |series| EngineTable::movers(&series.movers(sort), n.unwrap_or(usize::MAX)))
     }
@@ -127,8 +148,19 @@ impl Series {
     ///
     /// With `explain`, the cause is the second column. It is determined from at most five builds before a change and
     /// five after it. Their profiles are read again from their paths, so bytes and objects raise PprofError.
-    #[pyo3(signature = (n = None, *, sort = "flat", explain = false))]
-    fn shifts(&self, py: Python<'_>, n: Option<usize>, sort: &str, explain: bool) -> PyResult<Table> {
+    #[pyo3(
+        signature = (n = None, *, sort = "flat", explain = false, **options),
+        text_signature = "($self, n=None, *, sort='flat', explain=False)"
+    )]
+    fn shifts(
+        &self,
+        py: Python<'_>,
+        n: Option<usize>,
+        sort: &str,
+        explain: bool,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Table> {
+        refuse("shifts", options)?;
         let (sort, series, load) = (parse_sort(py, sort)?, self.series.clone(), self.load.clone());
         let view = View::Shifts { sort, limit: n, explain: explain.then(ExplainOptions::default) };
         let answer = move || Request::default().asking(view).answer_series(&series, &load);
@@ -149,8 +181,18 @@ impl Series {
     /// Columns: name, file, line, mapping, from and to (the keys of the builds, with from_number and to_number),
     /// status, flat_from, flat_to, flat_delta, cum_from, cum_to, cum_delta and total_from (the total of the earlier
     /// build, which percentages refer to). `n` limits the rows.
-    #[pyo3(signature = (n = None, *, sort = "flat"))]
-    fn steps(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<Table> {
+    #[pyo3(
+        signature = (n = None, *, sort = "flat", **options),
+        text_signature = "($self, n=None, *, sort='flat')"
+    )]
+    fn steps(
+        &self,
+        py: Python<'_>,
+        n: Option<usize>,
+        sort: &str,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Table> {
+        refuse("steps", options)?;
         let sort = parse_sort(py, sort)?;
         self.table(py, move |series| EngineTable::steps(&series.steps(sort), n.unwrap_or(usize::MAX)))
     }

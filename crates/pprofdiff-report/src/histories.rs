@@ -235,7 +235,7 @@ fn legend(report: &HistoriesReport) -> String {
 }
 
 /// Returns the explanation of each history's largest change, after the name of the history and the compared builds.
-fn causes<'r>(rows: &'r [HistoryRow], text: impl Fn(&ExplainedBuilds) -> String) -> impl Iterator<Item = [String; 2]> {
+fn causes(rows: &[HistoryRow], text: impl Fn(&ExplainedBuilds) -> String) -> impl Iterator<Item = [String; 2]> {
     rows.iter().filter_map(move |row| {
         let compared = row.largest.as_ref()?.compared.as_ref()?;
         let explained = row.table.explained.iter().find(|explained| explained.compared == *compared)?;

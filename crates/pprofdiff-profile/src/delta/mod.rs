@@ -320,11 +320,8 @@ impl DeltaComputer {
                 }),
             };
             if let (Some(reset), OnReset::Error) = (&reset, on_reset) {
-                let detail = format!(
-                    "{reset} since {}: the process was restarted; choose to pass the new snapshot unchanged, or to clamp (the option \
-                     on-reset: pass or clamp)",
-                    before.name
-                );
+                // Interfaces add the name of the option that sets the policy.
+                let detail = format!("{reset} since {}: the process was restarted", before.name);
                 return Err(in_input(Error::new(ErrorKind::Reset, detail)));
             }
             if reset.is_none() || on_reset == OnReset::Clamp {

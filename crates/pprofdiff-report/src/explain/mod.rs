@@ -170,15 +170,17 @@ pub(crate) fn lines_to_cut(e: &Explanation) -> usize {
 }
 
 /// Returns the answer of an explanation as lines of text, for an answer about many builds: the lines of [`explain_text`]
-/// without details and noise. `known` are warnings that the reader has seen already. If `is_brief` is true, only the totals,
-/// the verdict, rewrites and causes remain.
+/// without details and noise. `known` are warnings that the reader has seen already. If `is_brief` is true, only the
+/// verdict, rewrites and causes remain.
 pub fn answer_lines(e: &Explanation, known: &[String], is_brief: bool) -> Vec<String> {
-    let words = ExplanationText::new(e, Markup::Plain);
-    let lines = answer(&words, known).filter(|line| !is_brief || line.about == Priority::Answer);
-    let mut all = vec![words.head("->")];
-    all.extend(lines.map(|line| line.text));
-    all.extend(e.also.iter().flat_map(|also| answer_lines(also, known, is_brief)));
-    all
+    // The totals tell several sample types apart.
+    let has_head = !is_brief || !e.also.is_empty();
+    let lines_of = |e: &Explanation| {
+        let words = ExplanationText::new(e, Markup::Plain);
+        let lines = answer(&words, known).filter(|line| !is_brief || line.about == Priority::Answer);
+        has_head.then(|| words.head("->")).into_iter().chain(lines.map(|line| line.text)).collect::<Vec<_>>()
+    };
+    std::iter::once(e).chain(&e.also).flat_map(lines_of).collect()
 }
 
 /// Returns the lines of [`answer_lines`] as Markdown.
