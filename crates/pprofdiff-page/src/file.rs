@@ -137,6 +137,7 @@ fn push_json_string(out: &mut String, text: &str) {
         match byte {
             b'"' => out.push_str("\\\""),
             b'\\' => out.push_str("\\\\"),
+            b'<' => out.push_str("\\u003c"),
             b'\n' => out.push_str("\\n"),
             b'\r' => out.push_str("\\r"),
             b'\t' => out.push_str("\\t"),

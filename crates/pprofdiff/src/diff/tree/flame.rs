@@ -67,8 +67,9 @@ impl TreeStacks {
     pub(in super::super) fn from_measure(measure: &Measure) -> Option<TreeStacks> {
         let tree = measure.tree()?;
         let (sums, scales) = (tree.sums_of(measure.sample_type), measure.scales);
-        let (mut stacks, mut first) = (Vec::new(), Vec::with_capacity(tree.chains.len()));
-        let mut before = vec![StackPrefix::default()];
+        let (mut stacks, mut first) = (Vec::with_capacity(tree.n_entries), Vec::with_capacity(tree.chains.len()));
+        let mut before = Vec::with_capacity(tree.n_entries + 1);
+        before.push(StackPrefix::default());
         for chain in 0..tree.chains.len() {
             first.push(stacks.len() as u32);
             if chain + 1 == tree.chains.len() {

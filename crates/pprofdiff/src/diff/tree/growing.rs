@@ -280,15 +280,13 @@ impl Growing {
                 };
                 let number = chains.len();
                 // A chain ends where the next chain starts.
-                let ends_at = |chain: usize| chains.get(chain + 1).map_or(start, |next: &Chain| next.start) - 1;
-                let mut ended = Vec::new();
+                let ends_at = |chains: &[Chain], chain: usize| chains.get(chain + 1).map_or(start, |c| c.start) - 1;
                 while let Some(&chain) = open.last()
-                    && ends_at(chain) != above
+                    && ends_at(&chains, chain) != above
                 {
-                    ended.push(chain);
+                    chains[chain].end = number as u32;
                     open.pop();
                 }
-                ended.into_iter().for_each(|chain| chains[chain].end = number as u32);
                 let parent = open.last().map_or(NONE, |&chain| chain as u32);
                 chains.push(Chain { start, parent, end: 0, entry });
                 open.push(number);

@@ -89,7 +89,8 @@ impl StackTree {
         let mut open: Vec<OpenChain> = Vec::new();
         sums.for_each_chain(|i, sum| {
             while let Some(ended) = open.pop_if(|above| above.end <= i as u32) {
-                path.drain(ended.calls..).for_each(|call| times[call as usize] -= 1);
+                path[ended.calls..].iter().for_each(|&call| times[call as usize] -= 1);
+                path.truncate(ended.calls);
             }
             let (mut caller, mut is_residual) = open.last().map_or((MISSING, false), |o| (o.caller, o.is_residual));
             let before = path.len();
