@@ -350,7 +350,7 @@ mod tests {
             let mut locations = Vec::new();
             for i in 0..60 {
                 let names = [format!("f{}", i % 12), format!("f{}", i % 7)];
-                let functions = names.map(|name| builder.function(&name, &format!("{name}.go"), 1));
+                let functions = names.map(|name| builder.function(&name, format!("{name}.go"), 1));
                 let lines = functions.map(|function| builder.line(function, 1 + i % 5));
                 locations.push(builder.location(None, 0, if i % 3 == 0 { &lines } else { &lines[..1] })?);
             }
