@@ -889,6 +889,10 @@ fn causes_below_the_start_of_a_program_are_named_without_it() {
     let e = of_corpus("inputs/calls.base.callgrind.gz", "inputs/calls.new.callgrind.gz", "Ir");
     let cause = &e.causes[0];
     assert_eq!((cause.caller.as_deref(), cause.function.as_deref()), (None, Some("main")), "{e:?}");
+    says(
+        &e,
+        "main (calls.c:38) costs more: +24277 (+16%), x2.04. Called as often (once), each 2.04 times as expensive",
+    );
     let side = |n: i64| {
         ["start_thread", "clone", "__libc_start_main@@GLIBC_2.34"]
             .map(|start| [("work", n), ("idle", 900)].map(|(f, n)| (format!("{start};{f}"), n)))
@@ -897,6 +901,15 @@ fn causes_below_the_start_of_a_program_are_named_without_it() {
     let (base, new) = (side(300), side(3000));
     let [base, new] = [&base, &new].map(|side| side.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>());
     says(&between(&base, &new), "1. work itself costs more: +81s");
+}
+
+/// Goroutines of a text profile begin with `runtime.goexit`, which has no line.
+#[test]
+fn goroutines_of_text_profiles_have_lines_and_are_counted() {
+    let [leaking, fixed] = ["leaking", "fixed"].map(|name| format!("goroutines/{name}.goroutine.debug1.txt.gz"));
+    let e = of_corpus(&leaking, &fixed, "goroutine");
+    says(&e, "main.first[...] (main.go:24) no longer holds goroutines in main.(*queue[...]).take: -3");
+    says(&e, "main.deep (main.go:42) holds fewer goroutines: -2");
 }
 
 /// Without a number of samples, no change is certain. The answer lists every change that matters.

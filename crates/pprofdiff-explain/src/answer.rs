@@ -255,9 +255,11 @@ impl Cause {
         }
     }
 
-    /// Returns the first part of the cause that is a call by its function, such as the call that replaced another.
+    /// Returns the first part of the cause that is a call by its function, such as the call that replaced another. `None` for
+    /// a wrapper, whose caller changed.
     pub(super) fn changed_call(&self) -> Option<&CausePart> {
-        self.parts.iter().find(|part| part.caller.is_some() && part.caller == self.function)
+        let is_own = |part: &&CausePart| part.caller.is_some() && part.caller == self.function;
+        self.parts.iter().find(is_own).filter(|_| self.wraps.is_none())
     }
 
     /// Returns a regular expression for `peek` in the reader's own code. For a cause in a library or a runtime, it
