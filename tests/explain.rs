@@ -397,7 +397,7 @@ fn allocation_count_and_size_are_separated() {
     says(&e, "The count explains 90%: 5.00 times as many, each 1.20 times as large");
     // Half as many allocations, each nine times as large: the size alone would add more than all that was added.
     let e = explain(&[heap(1000, 100)], &[heap(500, 900)]);
-    says(&e, ". 0.50 times as many, but each 9.00 times as large");
+    says(&e, ". 0.50 times as many objects, but each 9.00 times as large");
     assert!(e.causes[0].split.unwrap().unit > 1.0, "{e:?}");
 }
 

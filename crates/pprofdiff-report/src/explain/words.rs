@@ -387,11 +387,12 @@ impl ExplanationText<'_> {
             let (many, large, size) =
                 if is_long { ("many waits", "long", "length") } else { ("many", "large", "size") };
             let factors =
-                |but| format!("{} times as {many}, {but}each {} times as {large}", factor(count), factor(unit));
+                |many, but| format!("{} times as {many}, {but}each {} times as {large}", factor(count), factor(unit));
+            let without_part = |but| factors(if is_long { "many waits" } else { "many objects" }, but);
             // If the factors pull in opposite directions, the larger one alone explains more than the change.
             let explains = |quantity: &str, part: f64| match part > 1.005 {
-                true => format!(". {}", factors("but ")),
-                false => format!(". The {quantity} explains {}: {}", percent(part), factors("")),
+                true => format!(". {}", without_part("but ")),
+                false => format!(". The {quantity} explains {}: {}", percent(part), factors(many, "")),
             };
             let lock = |more: &str, less: &str| match (is_long, cause.delta > 0.0) {
                 (false, _) => String::new(),
@@ -409,7 +410,7 @@ impl ExplanationText<'_> {
                             "the lock is held for less time, or fewer wait for it",
                         )
                 }
-                None => format!(". {}", factors("")),
+                None => format!(". {}", without_part("")),
             }
         });
         let garbage = cause.listed_garbage().map_or_else(String::new, |garbage| {
