@@ -640,6 +640,7 @@ fn an_added_call_is_the_reason() {
 #[test]
 fn a_commit_that_only_changes_code_nearby_is_not_named() {
     let (mut e, _) = Case::new(1, true).rank();
+    let function = e.causes[0].function.clone().unwrap();
     let mut written = |reach: Reach| {
         let ids = ["0123456789abcdef", "0123456", "tidy"].map(str::to_owned);
         let near = RankedCommit::new(ids, "shop/other.go".to_owned(), (1, 2), reach, "is near".to_owned(), false);
@@ -651,10 +652,101 @@ fn a_commit_that_only_changes_code_nearby_is_not_named() {
     };
     for reach in [Reach::File, Reach::Folder] {
         let text = written(reach);
-        assert!(text.contains("   none of 3 commits touches this function\n") && !text.contains("tidy"), "{text}");
+        assert!(
+            text.contains(&format!("   none of 3 commits touches {function}\n")) && !text.contains("tidy"),
+            "{text}"
+        );
     }
-    let nearest = "none of 3 commits touches this function; nearest: 0123456 tidy, shop/other.go:1-2: is near\n";
-    assert!(written(Reach::Constant).contains(nearest));
+    let nearest = format!("none of 3 commits touches {function}; nearest: 0123456 tidy, shop/other.go:1-2: is near\n");
+    assert!(written(Reach::Constant).contains(&nearest));
+}
+
+/// Explains profiles of counted calls, and ranks one commit that changes a file from `old` to `new`. Stacks are root
+/// first, with the file of each function. Returns the text.
+fn after_commit(path: &str, [old, new]: [&str; 2], stacks: &[(&[(&str, &str)], [i64; 2])]) -> String {
+    let profile = |side: usize| {
+        let mut b = ProfileBuilder::new();
+        b.sample_type("calls", "count");
+        for (stack, values) in stacks.iter().filter(|(_, values)| values[side] > 0) {
+            let mut locations = Vec::new();
+            for (name, file) in stack.iter().rev() {
+                let function = b.function(*name, *file, 1);
+                let line = b.line(function, 1);
+                locations.push(b.location(None, 0, &[line]).unwrap());
+            }
+            b.sample(&locations, &[values[side]], &[]).unwrap();
+        }
+        Arc::new(b.build("counted").unwrap())
+    };
+    let lines = |text: &str, sign: char| text.lines().map(|line| format!("{sign}{line}\n")).collect::<String>();
+    let patch = format!(
+        "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1,9 +1,9 @@\n{}{}",
+        lines(old, '-'),
+        lines(new, '+')
+    );
+    let history = History::parse(&format!("\0{}\0abcdef1\0change it\0{patch}", "abcdef1".repeat(5)));
+    let read = |name: &str| (name == path).then(|| new.to_owned());
+    let tree = Tree { files: vec![path.to_owned()], read: &read };
+    let diff = Diff::new(&[profile(0)], &[profile(1)]).unwrap();
+    let query = Query::default();
+    let mut e = pprofdiff_explain::explain(&diff, &query, &[], &ExplainOptions::default()).unwrap();
+    pprofdiff_commits::rank_commits(&diff, &query, &mut e, &history, &tree).unwrap();
+    let mut text = Vec::new();
+    let report = Report::Explain(Box::new(e));
+    Registry::standard().format("text").unwrap().write(&report, &mut text, Default::default()).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn a_function_behind_an_attribute_is_accused() {
+    let [main, price] = [("main", "shop.c"), ("price", "shop.c")];
+    let old = "__attribute__((noinline)) static int price(int n) {\n  return n * 8;\n}\nint main() {\n  price(1);\n}\n";
+    let stacks: [(&[(&str, &str)], [i64; 2]); 2] = [(&[main], [9000, 9000]), (&[main, price], [9000, 18000])];
+    let text = after_commit("shop.c", [old, &old.replace('8', "12")], &stacks);
+    assert!(text.contains("   abcdef1 change it, shop.c:1-3: changes the function itself\n"), "{text}");
+}
+
+/// The parser of sources does not know every language construct, so a function that it can't find may have changed.
+#[test]
+fn a_change_of_a_function_that_is_not_found_is_not_denied() {
+    let [main, price] = [("main", "shop.c"), ("price", "shop.c")];
+    let stacks: [(&[(&str, &str)], [i64; 2]); 2] = [(&[main], [9000, 9000]), (&[main, price], [9000, 18000])];
+    for (definition, sentence) in [
+        ("DEFINE_FUNCTION(price)", "no change of price was found in the commit, nor its definition in this repository"),
+        ("int price(int n) { return n; }\nint other()", "the commit does not touch price"),
+    ] {
+        let old = format!("{definition} {{\n  work(8);\n}}\nint main() {{\n  price(1);\n}}\n");
+        let text = after_commit("shop.c", [&old, &old.replace('8', "12")], &stacks);
+        assert!(text.contains(&format!("   {sentence}\n")), "{text}");
+    }
+}
+
+#[test]
+fn a_function_above_a_comprehension_is_a_direct_caller() {
+    let [rank, list, score] = ["rank", "<listcomp>", "score"].map(|name| (name, "app.py"));
+    let others = ["a", "b", "c", "d"].map(|name| [(name, "app.py")]);
+    let (upper, lower) = ([rank, list], [rank, list, score]);
+    let mut stacks: Vec<(&[(&str, &str)], [i64; 2])> = vec![(&lower, [90000, 45000]), (&upper, [20000, 20000])];
+    // Functions that show that the amount of work is the same.
+    stacks.extend(others.iter().map(|stack| (&stack[..], [20000, 20000])));
+    let old = "def score(x):\n    return x\n\n\ndef rank(all):\n    return [score(x) for x in all]\n";
+    let text = after_commit("app.py", [old, &old.replace("in all", "in all[::2]")], &stacks);
+    assert!(text.contains("the commit does not touch score; nearest: abcdef1 change it, app.py:6: "), "{text}");
+    assert!(text.contains(": changes rank, which calls it\n"), "{text}");
+}
+
+/// Cachegrind counts without callers.
+#[test]
+fn a_commit_that_adds_a_call_of_a_library_is_named_without_stacks() {
+    let library = ("strings.ToUpper", "/usr/local/go/src/strings/strings.go");
+    let stacks: [(&[(&str, &str)], [i64; 2]); 2] =
+        [(&[("acme.Clean", "shop.go")], [9000, 9000]), (&[library], [0, 5000])];
+    let old = "package acme\n\nfunc Clean(s string) string {\n\treturn s\n}\n";
+    let text = after_commit("shop.go", [old, &old.replace("return s", "return strings.ToUpper(s)")], &stacks);
+    assert!(text.contains("   abcdef1 change it, shop.go:4: adds a call of ToUpper\n"), "{text}");
+    // A call of the same name that was there before is no reason.
+    let text = after_commit("shop.go", [old, &old.replace("return s", "return lower(s)")], &stacks);
+    assert!(text.contains("no change of strings.ToUpper was found in the commit"), "{text}");
 }
 
 /// Writes cases for `evals/run` to `evals-commits` in Cargo's folder for temporary files, or to `EVALS_COMMITS`: a bare

@@ -131,7 +131,13 @@ pub(super) fn parts(name: &str) -> Vec<String> {
             || part == "locals"
             || is_hash(part)
     };
-    let kept = split.into_iter().filter(|part| !is_generated(part));
+    // GCC and LLVM append `.constprop.0`, `.isra.0`, `.part.0` or `.llvm.123` to the names of changed copies.
+    let is_copy = |i: usize| {
+        ["constprop", "isra", "part", "lto_priv", "llvm"].contains(&split[i])
+            && split.get(i + 1).is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let end = (1..split.len()).find(|&i| is_copy(i)).unwrap_or(split.len());
+    let kept = split[..end].iter().copied().filter(|part| !is_generated(part));
     kept.map(|part| part.trim_end_matches("-fm").split("-range").next().unwrap_or_default().to_owned()).collect()
 }
 
@@ -152,6 +158,9 @@ mod tests {
             ("shop::run::h0123456789abcdef", "shop run"),
             ("Shop.pay", "Shop pay"),
             ("validate", "validate"),
+            ("price.constprop.0", "price"),
+            ("price.isra.0.part.1", "price"),
+            ("main.part", "main part"),
             ("(anonymous)", ""),
         ] {
             assert_eq!(parts(name).join(" "), expected, "{name}");

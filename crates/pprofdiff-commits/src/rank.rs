@@ -21,6 +21,9 @@ const MIN_PART: f64 = 0.15;
 /// The minimum score of a commit that reaches the cause directly. Commits below it change code nearby, distant callers,
 /// or texts only.
 const DIRECT: f64 = 50.0;
+/// The score of a commit that adds or removes a call of the name of a library's function, where the stacks do not show
+/// the caller. It is direct, but below calls on the stacks.
+const CALL_OF_LIBRARY: f64 = 55.0;
 /// The maximum number of frames to examine above the function.
 const MAX_ABOVE: usize = 8;
 /// The minimum part of a cause's change that goes through a single function below the cause's function, for that
@@ -124,7 +127,7 @@ impl<'a> CommitRanking<'a> {
     pub(super) fn of_cause(&self, cause: &Cause) -> Option<RankedCommits> {
         cause.function.as_ref()?;
         let (roles, calls) = self.roles(cause)?;
-        let uses = self.uses(&roles);
+        let (uses, is_located) = self.uses(&roles);
         let mut ranked: Vec<(f64, usize, RankedCommit)> = Vec::new();
         for (age, commit) in self.history.commits.iter().enumerate() {
             let hits = self.hits(commit, cause, &roles, &calls, &uses);
@@ -145,7 +148,8 @@ impl<'a> CommitRanking<'a> {
         }
         sort_by(&mut ranked, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         ranked.truncate(MAX_RANKED);
-        Some(RankedCommits::new(self.history.len(), ranked.into_iter().map(|(.., commit)| commit).collect()))
+        let commits = ranked.into_iter().map(|(.., commit)| commit).collect();
+        Some(RankedCommits::new(self.history.len(), commits).with_unlocated(!is_located))
     }
 
     /// Returns the relation of each frame to the cause, and the calls on its stacks with the part of the change that
@@ -175,7 +179,8 @@ impl<'a> CommitRanking<'a> {
         if total * named < 0.0 || total.abs() < RENAMED * named.abs() {
             return None;
         }
-        let (roles, calls, deepest) = roles_in(&stacks, is_own_cost);
+        let is_generated = |frame: u32| is_generated(&self.places[frame as usize].name);
+        let (roles, calls, deepest) = roles_in(&stacks, is_own_cost, &is_generated);
         // A `CauseKind::Calls` may name a caller far above the change, for example because many functions below were
         // renamed. The cause itself may also be renamed. The deepest function with nearly all of the change then takes
         // its place.
@@ -189,13 +194,14 @@ impl<'a> CommitRanking<'a> {
             *index = frames.iter().rposition(|frame| *frame == deepest).unwrap_or(usize::MAX);
         }
         stacks.retain(|(_, index, _)| *index != usize::MAX);
-        let (roles, calls, _) = roles_in(&stacks, is_own_cost);
+        let (roles, calls, _) = roles_in(&stacks, is_own_cost, &is_generated);
         Some((roles, calls))
     }
 
     /// Returns the names that the function, its caller and its callees use in the current sources, with the part of the
-    /// change.
-    fn uses(&self, roles: &HashMap<u32, FrameRole>) -> HashMap<String, f64> {
+    /// change. The flag is true if the definition of the function itself was found there.
+    fn uses(&self, roles: &HashMap<u32, FrameRole>) -> (HashMap<String, f64>, bool) {
+        let mut is_located = false;
         let mut uses: HashMap<String, f64> = HashMap::default();
         let mut outlines: HashMap<&str, Outline> = HashMap::default();
         for (&frame, role) in roles.iter().filter(|(_, role)| role.above <= 1 && role.part >= MIN_PART) {
@@ -212,6 +218,7 @@ impl<'a> CommitRanking<'a> {
                 });
                 let strength = role.part * if role.is_function { 1.0 } else { 0.9 };
                 for function in outline.functions.iter().filter(|f| place.parts.last() == Some(&f.name)) {
+                    is_located |= role.is_function;
                     for token in function.tokens.iter().filter(|t| t.is_name()) {
                         let strength_of_name = uses.entry(token.text.clone()).or_default();
                         *strength_of_name = strength_of_name.max(strength);
@@ -219,7 +226,7 @@ impl<'a> CommitRanking<'a> {
                 }
             }
         }
-        uses
+        (uses, is_located)
     }
 
     fn hits(
@@ -276,6 +283,9 @@ impl<'a> CommitRanking<'a> {
                 hits.push(hit(score, reach, why));
             }
         }
+        if hits.is_empty() && cause.caller.is_none() {
+            hits.extend(self.call_of_library(commit, cause, roles));
+        }
         for change in &commit.outside {
             let strongest = change.names.iter().filter_map(|name| Some((uses.get(name)?, name)));
             if let Some((part, name)) = strongest.max_by(|a, b| a.0.total_cmp(b.0)) {
@@ -312,6 +322,32 @@ impl<'a> CommitRanking<'a> {
             hits.extend(self.nearest(commit, roles));
         }
         hits
+    }
+
+    /// Returns the change that adds the first or removes the last call of a function outside of the repository. Counts
+    /// without stacks, such as cachegrind's, do not show its callers.
+    fn call_of_library(&self, commit: &CommitChanges, cause: &Cause, roles: &FrameRoles) -> Option<Hit> {
+        let verb = match cause.factor {
+            None if cause.delta > 0.0 => "adds",
+            Some(factor) if factor <= 0.0 => "removes",
+            _ => return None,
+        };
+        let functions =
+            roles.iter().filter(|(_, role)| role.is_function).map(|(frame, _)| &self.places[*frame as usize]);
+        let outside: Vec<&String> =
+            functions.filter(|place| place.files.is_empty()).filter_map(|p| p.parts.last()).collect();
+        commit.functions.iter().find_map(|change| {
+            let calls = if verb == "adds" { &change.added_calls } else { &change.removed_calls };
+            let index = calls.iter().position(|call| outside.contains(&call))?;
+            let line = if verb == "adds" { change.added_lines.get(index).copied().flatten() } else { None };
+            Some(Hit {
+                score: CALL_OF_LIBRARY,
+                file: change.path.clone(),
+                lines: line.map_or(change.lines, |line| (line, line)),
+                reach: Reach::Call,
+                why: format!("{verb} a call of {}", calls[index]),
+            })
+        })
     }
 
     /// Returns the nearest change of a commit: in the function's file, or in its folder.
@@ -384,9 +420,20 @@ fn shown_hit(hits: Vec<Hit>, is_call: bool) -> Option<Hit> {
     }
 }
 
+/// Returns true for a frame of Python that is not a function of the source: `<listcomp>`, `<genexpr>` or `<built-in
+/// method builtins.sorted>`.
+fn is_generated(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    [name, last].iter().any(|name| name.starts_with('<') && name.ends_with('>') && !name.contains("::"))
+}
+
 /// Returns the relations of frames to a function, given the stacks with the function's position and their change. Also
 /// returns the deepest function below it through which nearly all of the change goes.
-fn roles_in(stacks: &[(Vec<u32>, usize, f64)], is_own_cost: bool) -> (FrameRoles, CallShares, Option<u32>) {
+fn roles_in(
+    stacks: &[(Vec<u32>, usize, f64)],
+    is_own_cost: bool,
+    is_generated: &dyn Fn(u32) -> bool,
+) -> (FrameRoles, CallShares, Option<u32>) {
     let mut total = 0.0;
     // The change, the distance above the function, whether the frame is the function, and the distance below it.
     let mut through: HashMap<u32, (f64, usize, bool, usize)> = HashMap::default();
@@ -396,12 +443,15 @@ fn roles_in(stacks: &[(Vec<u32>, usize, f64)], is_own_cost: bool) -> (FrameRoles
         total += delta;
         let below = if is_own_cost { position + 1 } else { frames.len() };
         let from = position.saturating_sub(MAX_ABOVE);
+        // A comprehension between two functions is a part of the upper one, so the upper one calls the lower one directly.
+        let generated_below = |i: usize| (i + 1..position).filter(|&i| is_generated(frames[i])).count();
         let mut seen: HashSet<u32> = HashSet::default();
         for (i, &frame) in frames.iter().enumerate().take(below).skip(from) {
             if seen.insert(frame) {
-                let entry = through.entry(frame).or_insert((0.0, position.saturating_sub(i), i == position, 0));
+                let above = position.saturating_sub(i).saturating_sub(generated_below(i));
+                let entry = through.entry(frame).or_insert((0.0, above, i == position, 0));
                 entry.0 += delta;
-                entry.1 = entry.1.min(position.saturating_sub(i));
+                entry.1 = entry.1.min(above);
                 entry.3 = entry.3.max(i.saturating_sub(position));
             }
             if i > from {

@@ -36,6 +36,40 @@ const OWNERS: [&str; 11] =
     ["class", "struct", "interface", "impl", "trait", "mod", "namespace", "enum", "type", "object", "extension"];
 /// Words that may continue a signature on a separate line.
 const AFTER_SIGNATURE: [&str; 3] = ["where", "throws", "noexcept"];
+/// Words that continue a signature on a separate line, or begin one: `const` of a method, or of a returned type.
+const AFTER_METHOD: [&str; 5] = ["const", "volatile", "override", "final", "requires"];
+/// Words with parentheses that belong to a definition in C, C++ or Rust, but do not name the function.
+const ATTRIBUTES: [&str; 14] = [
+    "__attribute__",
+    "__attribute",
+    "__declspec",
+    "__asm__",
+    "__asm",
+    "alignas",
+    "_Alignas",
+    "explicit",
+    "noexcept",
+    "throw",
+    "decltype",
+    "requires",
+    "pub",
+    "throws",
+];
+/// Words that may precede the returned type. A macro with arguments at this place does not name the function.
+const SPECIFIERS: [&str; 12] = [
+    "static",
+    "inline",
+    "extern",
+    "public",
+    "private",
+    "protected",
+    "final",
+    "virtual",
+    "constexpr",
+    "const",
+    "friend",
+    "__inline",
+];
 
 /// A word, a sign or a quoted text of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,10 +199,13 @@ fn by_indentation(text: &str, tokens: &[Lexeme]) -> Outline {
     // The open blocks: the indentation, the function's index, and the name.
     let mut open: Vec<(usize, Option<usize>, String)> = Vec::new();
     let (mut depth, mut levels) = (0i32, vec![0usize]);
+    // The index of the statement after the last decorators, and whether these opened its function.
+    let (mut after, mut is_opened) = (0usize, false);
     for (i, token) in tokens.iter().enumerate() {
         if token.is_first && depth == 0 {
             let column = indent(token.line);
-            while open.last().is_some_and(|(from, ..)| column <= *from) {
+            // Decorators and their `def` have the same indentation.
+            while !(is_opened && i <= after) && open.last().is_some_and(|(from, ..)| column <= *from) {
                 open.pop();
             }
             while levels.last().is_some_and(|level| column < *level) {
@@ -177,10 +214,18 @@ fn by_indentation(text: &str, tokens: &[Lexeme]) -> Outline {
             if levels.last().is_none_or(|level| column > *level) {
                 levels.push(column);
             }
-            let word = |n: usize| tokens.get(i + n).map_or("", |t| t.text.as_str());
+            // A decorator belongs to the function that follows it.
+            let mut header = i;
+            if token.text == "@" && (after == 0 || i > after) {
+                after = after_decorators(tokens, i);
+                (header, is_opened) = (after, false);
+            }
+            let word = |n: usize| tokens.get(header + n).map_or("", |t| t.text.as_str());
             let skip = usize::from(word(0) == "async");
             match word(skip) {
+                "def" if is_opened && header == after => {}
                 "def" => {
+                    is_opened |= header != i;
                     let owner =
                         open.last().filter(|(_, function, _)| function.is_none()).map(|(.., name)| name.clone());
                     let name = word(skip + 1).to_owned();
@@ -192,7 +237,7 @@ fn by_indentation(text: &str, tokens: &[Lexeme]) -> Outline {
                         tokens: Vec::new(),
                     });
                 }
-                "class" => open.push((column, None, word(1).to_owned())),
+                "class" if header == i => open.push((column, None, word(1).to_owned())),
                 _ => {}
             }
         }
@@ -220,6 +265,22 @@ fn by_indentation(text: &str, tokens: &[Lexeme]) -> Outline {
         tokens_of_scope.push(token.clone());
     }
     outline
+}
+
+/// Returns the index of the first statement after the decorators that begin at a token.
+fn after_decorators(tokens: &[Lexeme], start: usize) -> usize {
+    let mut depth = 0i32;
+    for (i, token) in tokens.iter().enumerate().skip(start) {
+        if depth == 0 && token.is_first && token.text != "@" {
+            return i;
+        }
+        depth += match token.text.as_str() {
+            "(" | "[" | "{" => 1,
+            ")" | "]" | "}" => -1,
+            _ => 0,
+        };
+    }
+    tokens.len()
 }
 
 /// An open brace: the count of open parentheses before it, and the function or owner whose body it begins.
@@ -284,15 +345,41 @@ fn by_braces(tokens: &[Lexeme]) -> Outline {
     outline
 }
 
-/// Returns the index at which the header of a brace begins: the last line that begins with a name outside of
-/// parentheses.
+/// Returns the index at which the header of a brace begins: the last line that begins with a name or an attribute
+/// outside of parentheses, and the lines before it that consist of attributes.
 fn header_start(tokens: &[Lexeme], from: usize, brace: usize) -> usize {
     let (mut depth, mut start, mut is_bound) = (0i32, from, false);
+    // The last arguments. A line after them continues the signature.
+    let opens_arguments = |i: &usize| {
+        tokens[*i].text == "(" && !i.checked_sub(1).is_some_and(|name| ATTRIBUTES.contains(&tokens[name].text.as_str()))
+    };
+    let last_arguments = (from..brace).rev().find(opens_arguments).unwrap_or(from);
+    // The attributes before the next token: their first and their exclusive last index.
+    let mut attributes: Option<Range<usize>> = None;
     for (i, token) in tokens.iter().enumerate().take(brace).skip(from) {
+        let is_inside_attribute = attributes.as_ref().is_some_and(|range| i < range.end);
+        if !is_inside_attribute
+            && depth == 0
+            && let Some(end) = attribute_end(&tokens[..brace], i)
+        {
+            let first = attributes.take().filter(|range| range.end == i).map_or(i, |range| range.start);
+            // An attribute in the middle of a line, or after the arguments, belongs to the header that began before.
+            if first != i || token.is_first && !AFTER_SIGNATURE.contains(&token.text.as_str()) && !is_bound {
+                attributes = Some(first..end);
+            }
+        }
+        let is_continued = |word: &str| {
+            AFTER_SIGNATURE.contains(&word)
+                || AFTER_METHOD.contains(&word) && i > last_arguments && last_arguments > from
+        };
         let may_begin = !is_bound && (token.is_name() || token.text == "*" || token.text == "~");
         is_bound |= depth == 0 && token.text == "where";
-        if depth == 0 && token.is_first && may_begin && !AFTER_SIGNATURE.contains(&token.text.as_str()) {
-            start = i;
+        match &attributes {
+            Some(range) if i < range.end => {}
+            // The first token after attributes.
+            Some(range) if i == range.end => start = range.start,
+            _ if depth == 0 && token.is_first && may_begin && !is_continued(&token.text) => start = i,
+            _ => {}
         }
         depth += match token.text.as_str() {
             "(" | "[" => 1,
@@ -303,12 +390,101 @@ fn header_start(tokens: &[Lexeme], from: usize, brace: usize) -> usize {
     start
 }
 
+/// Returns the exclusive end of the attribute that begins at a token: `__attribute__((noinline))`, `[[gnu::noinline]]`,
+/// `#[inline(never)]`, `@Fork(2)`. Returns `None` for any other token.
+fn attribute_end(tokens: &[Lexeme], start: usize) -> Option<usize> {
+    let text = |i: usize| tokens.get(i).map_or("", |t| t.text.as_str());
+    match text(start) {
+        "#" if text(start + 1) == "[" => group_end(tokens, start + 1),
+        "#" if text(start + 1) == "!" && text(start + 2) == "[" => group_end(tokens, start + 2),
+        "[" if text(start + 1) == "[" => group_end(tokens, start),
+        "@" if tokens.get(start + 1)?.is_name() && text(start + 1) != "interface" => {
+            let mut end = start + 2;
+            while text(end) == "." && tokens.get(end + 1).is_some_and(Lexeme::is_name) {
+                end += 2;
+            }
+            Some(if text(end) == "(" { group_end(tokens, end)? } else { end })
+        }
+        word if ATTRIBUTES.contains(&word) && text(start + 1) == "(" => group_end(tokens, start + 1),
+        _ => None,
+    }
+}
+
+/// Returns the exclusive end of the group of parentheses or brackets that opens at a token. Returns `None` if the group
+/// does not end.
+fn group_end(tokens: &[Lexeme], start: usize) -> Option<usize> {
+    let mut depth = 0u32;
+    for (i, token) in tokens.iter().enumerate().skip(start) {
+        match token.text.as_str() {
+            "(" | "[" => depth += 1,
+            ")" | "]" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(i + 1);
+        }
+    }
+    None
+}
+
+/// Returns the tokens of a header without attributes, without the parameters of a template, and without a macro with
+/// arguments in place of a returned type.
+fn without_attributes(header: &[Lexeme]) -> Vec<&Lexeme> {
+    let text = |i: usize| header.get(i).map_or("", |t| t.text.as_str());
+    let (mut kept, mut i) = (Vec::with_capacity(header.len()), 0);
+    while i < header.len() {
+        if let Some(end) = attribute_end(header, i) {
+            // `decltype(x)` is a returned type, and `pub` a keyword.
+            if matches!(text(i), "decltype" | "pub") {
+                kept.push(&header[i]);
+            }
+            i = end;
+        } else if text(i) == "template" && text(i + 1) == "<" {
+            let mut depth = 0i32;
+            let end = (i + 1..header.len()).find(|&end| {
+                depth += i32::from(text(end) == "<") - i32::from(text(end) == ">");
+                depth == 0
+            });
+            i = end.map_or(header.len(), |end| end + 1);
+        } else {
+            kept.push(&header[i]);
+            i += 1;
+        }
+    }
+    // `API(int) price(int k) {`
+    let macro_index = kept.iter().position(|t| !SPECIFIERS.contains(&t.text.as_str())).unwrap_or(0);
+    let macro_end = kept.get(macro_index + 1).filter(|t| t.text == "(").and_then(|_| {
+        let mut depth = 0i32;
+        kept.iter().enumerate().skip(macro_index + 1).find_map(|(i, t)| {
+            depth += i32::from(t.text == "(") - i32::from(t.text == ")");
+            (depth == 0).then_some(i + 1)
+        })
+    });
+    if let Some(end) = macro_end {
+        let has_name = kept.get(macro_index).is_some_and(|t| t.is_name() && !is_word_of_syntax(&t.text));
+        let rest = &kept[end..];
+        // The type and the name: two names or more are no continuation such as `const` or `throws`.
+        let names = rest.iter().take_while(|t| t.is_name() || ["*", "&"].contains(&t.text.as_str())).count();
+        let is_defined = rest.get(names).is_some_and(|t| t.text == "(")
+            && rest.first().is_some_and(|t| !AFTER_SIGNATURE.contains(&t.text.as_str()) && !is_word_of_syntax(&t.text));
+        if has_name && names > 0 && is_defined {
+            kept.drain(macro_index..end);
+        }
+    }
+    kept
+}
+
+fn is_word_of_syntax(word: &str) -> bool {
+    CONTROL.contains(&word) || DEFINES.contains(&word) || OWNERS.contains(&word)
+}
+
 enum Defined {
     Function { name: String, owner: Option<String> },
     Owner(String),
 }
 
 fn defined(header: &[Lexeme], is_inside: bool) -> Option<Defined> {
+    let header = without_attributes(header);
     let text = |i: usize| header.get(i).map_or("", |t| t.text.as_str());
     let position = |words: &[&str]| header.iter().position(|t| words.contains(&t.text.as_str()));
     let function = |name: &str, owner: Option<String>| Some(Defined::Function { name: name.to_owned(), owner });
@@ -344,7 +520,7 @@ fn defined(header: &[Lexeme], is_inside: bool) -> Option<Defined> {
     if let Some(keyword) = position(&OWNERS).filter(|keyword| parenthesis.is_none_or(|p| *keyword < p) && !is_inside) {
         let names =
             header[keyword + 1..].iter().take_while(|t| t.text != "where" && t.text != ":" && t.text != "extends");
-        let names: Vec<&Lexeme> = names.collect();
+        let names: Vec<&&Lexeme> = names.collect();
         let from = names.iter().position(|t| t.text == "for").map_or(0, |for_index| for_index + 1);
         let mut depth = 0;
         let mut candidates = names[from..].iter().filter(|t| {
@@ -408,6 +584,8 @@ pub(super) fn loops(tokens: &[Lexeme]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::{Language, Outline, calls, essence, language};
 
     fn functions_of(text: &str, path: &str) -> Vec<String> {
@@ -437,6 +615,63 @@ mod tests {
         let python = "import x\n\nclass Shop:\n    def pay(self):\n        def inner():\n            pass\n        return (\n  1)\n\n\
                       async def run():\n    '''def no():'''\n    pass\nx = 1\n";
         assert_eq!(functions_of(python, "a.py"), ["Shop.pay 4-8", "inner 5-6", "run 10-12"]);
+    }
+
+    /// A commit to a function that is not found would be denied.
+    #[test]
+    fn attributes_with_arguments_do_not_hide_the_function() {
+        for (path, header, expected) in [
+            ("a.c", "__attribute__((noinline)) static int price(int k) {", "price"),
+            ("a.c", "static __attribute__((noinline)) int price(int k) {", "price"),
+            ("a.c", "static int __attribute__((noinline, noclone)) price(int k)\n{", "price"),
+            ("a.c", "static int __attribute((noinline)) price(int k) {", "price"),
+            ("a.c", "__attribute__((noinline))\nint price(int k)\n{", "price"),
+            ("a.c", "__attribute__((noinline)) int\nprice(int k)\n{", "price"),
+            ("a.c", "[[gnu::noinline]] int price(int k) {", "price"),
+            ("a.c", "__declspec(noinline) int price(int k) {", "price"),
+            ("a.c", "API(int) price(int k) {", "price"),
+            ("a.c", "extern API(int) price(int k) {", "price"),
+            ("a.c", "API(int) const char *price(int k) {", "price"),
+            ("a.c", "int price(int k) NONNULL(1) {", "price"),
+            ("a.cc", "alignas(64) static int price(int k) {", "price"),
+            ("a.cc", "explicit(true) Shop(int k) : a(k), b(k) {", "Shop"),
+            ("a.cc", "int price(int k) noexcept(true) {", "price"),
+            ("a.cc", "int price(int k)\n    const noexcept(true)\n    override\n{", "price"),
+            ("a.cc", "auto price(int k) noexcept -> int {", "price"),
+            ("a.cc", "auto price(int k)\n    -> decltype(k)\n{", "price"),
+            ("a.cc", "decltype(auto) price(int k) {", "price"),
+            ("a.cc", "template <typename T = int> requires (sizeof(T) > 2) T price(T k) {", "price"),
+            ("a.cc", "template <class T = int>\n[[nodiscard(\"x\")]] T price(T k) {", "price"),
+            ("a.rs", "#[inline(never)] fn price(k: u8) -> u8 {", "price"),
+            ("a.rs", "#[inline(never)] #[cfg(any(a, b))] pub(crate) fn price(k: u8) -> u8 {", "price"),
+            ("a.rs", "#[inline(never)]\npub fn price(k: u8) -> u8 {", "price"),
+            ("A.java", "@Fork(2) public int price(int k) {", "price"),
+            ("A.java", "@Fork(value = 2, args = \"x\") @Slow int price(int k) throws E {", "price"),
+            ("A.java", "@org.junit.Test(timeout = 1)\npublic int price(int k) {", "price"),
+            ("a.kt", "@Test(timeout = 1) fun price(k: Int): Int {", "price"),
+            ("a.ts", "@log({ level: 1 }) price(k: number) {", "price"),
+            ("a.py", "@cache(size=(1,\n  2))\n@b\ndef price(k):", "price"),
+        ] {
+            let is_python = path == "a.py";
+            let ends = if is_python {
+                ["x = 1\n", "\n    return k + 8\n"]
+            } else {
+                ["#define N (4)\n", "\n  return k + 8;\n}\n"]
+            };
+            let text = format!("{}{header}{}", ends[0], ends[1]);
+            let outline = Outline::new(&text, language(path).unwrap());
+            let found: Vec<_> = outline.functions.iter().map(|f| (f.name.as_str(), f.lines.end)).collect();
+            assert_eq!(found, [(expected, text.lines().count() as u32)], "{text}");
+            assert!(outline.functions[0].tokens.iter().any(|t| t.text == "8"), "{text}");
+        }
+        // What looks like an attribute or a macro, and is not.
+        assert_eq!(
+            functions_of("int f(int a) {\n}\nint main() {\n  if (f(1)) {\n  }\n}\n", "a.c"),
+            ["f 1-2", "main 3-6"]
+        );
+        let python = "class A:\n    @a\n    def f(self):\n        @b\n        def g():\n            pass\n        g()\n\n@c\nclass B:\n    \
+                      @d\n    async def h(self):\n        pass\n@e\ndef i():\n    pass\n";
+        assert_eq!(functions_of(python, "a.py"), ["A.f 2-7", "g 4-6", "B.h 11-13", "i 14-16"]);
     }
 
     #[test]

@@ -74,13 +74,25 @@ pub struct RankedCommits {
     /// The commits that reach the cause, at most five, most direct first. Commits that only change code nearby come
     /// last.
     pub ranked: Vec<RankedCommit>,
+    /// True if the function's definition was not found in the sources. A commit that changes the function may then be
+    /// missing from `ranked`. Omitted from JSON if false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unlocated: bool,
 }
 
 impl RankedCommits {
     /// Creates the result for a cause.
     #[doc(hidden)]
     pub fn new(n_commits: usize, ranked: Vec<RankedCommit>) -> RankedCommits {
-        RankedCommits { of: n_commits, ranked }
+        RankedCommits { of: n_commits, ranked, unlocated: false }
+    }
+
+    /// Sets whether the function's definition was not found in the sources.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_unlocated(mut self, unlocated: bool) -> RankedCommits {
+        self.unlocated = unlocated;
+        self
     }
 
     /// Returns the commit that reaches the cause most directly; `None` if no commit reaches it directly.

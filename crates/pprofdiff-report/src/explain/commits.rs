@@ -3,7 +3,7 @@
 use super::markup::Markup;
 use super::words::ExplanationText;
 use crate::numbers::counted;
-use pprofdiff_explain::{RankedCommit, RankedCommits, Reach};
+use pprofdiff_explain::{Cause, RankedCommit, RankedCommits, Reach};
 
 /// Maximum number of characters of a commit's subject.
 const LONGEST_SUBJECT: usize = 60;
@@ -11,13 +11,20 @@ const LONGEST_SUBJECT: usize = 60;
 impl ExplanationText<'_> {
     /// Names the commit that reaches a cause most directly. If no commit reaches the cause, says so and names the
     /// nearest commit, if there is one that changes more than the same file or folder.
-    pub(super) fn commits(&self, commits: &RankedCommits) -> String {
+    pub(super) fn commits(&self, cause: &Cause, commits: &RankedCommits) -> String {
+        let function = self.markup.name(cause.function.as_deref().unwrap_or_default());
         match (commits.first(), commits.ranked.first()) {
             (Some(first), _) => self.commit(first),
             (None, nearest) => {
                 let none = match commits.of {
-                    1 => "the commit does not touch this function".to_owned(),
-                    count => format!("none of {} touches this function", counted(count, "commit")),
+                    // Its definition may have changed without being recognised, so the sentence does not deny it.
+                    _ if commits.unlocated => {
+                        let range =
+                            if commits.of == 1 { "the commit".to_owned() } else { counted(commits.of, "commit") };
+                        format!("no change of {function} was found in {range}, nor its definition in this repository")
+                    }
+                    1 => format!("the commit does not touch {function}"),
+                    count => format!("none of {} touches {function}", counted(count, "commit")),
                 };
                 // A commit in the same file or folder has no known effect on the cause, so it is not named.
                 let nearest = nearest.filter(|near| !matches!(near.reach, Reach::File | Reach::Folder));

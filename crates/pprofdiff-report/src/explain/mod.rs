@@ -243,7 +243,8 @@ fn paragraph_markdown(head: &str, lines: Vec<TextLine>) -> String {
 /// lines below a rule.
 #[cfg(feature = "check")]
 fn causes(words: &ExplanationText<'_>) -> Vec<String> {
-    let commit = |cause: &Cause| cause.commits.as_ref().map_or_else(String::new, |c| format!("; {}", words.commits(c)));
+    let commit =
+        |cause: &Cause| cause.commits.as_ref().map_or_else(String::new, |c| format!("; {}", words.commits(cause, c)));
     // The causes of another sample type than the rule's.
     let of = words.e.sample_type.as_ref().map_or_else(String::new, |kind| format!("{}: ", words.markup.words(kind)));
     // If nothing else changed, a check names the amount of work.

@@ -967,7 +967,7 @@ impl ExplanationText<'_> {
         for (i, cause) in e.causes.iter().take(MAX_CAUSES).enumerate() {
             add(Priority::Answer, format!("{}. {}.", i + 1, self.cause(cause)));
             if let Some(commits) = &cause.commits {
-                add(Priority::Detail, format!("   {}", self.commits(commits)));
+                add(Priority::Detail, format!("   {}", self.commits(cause, commits)));
             }
             if !cause.parts.is_empty() && !is_replaced(cause) {
                 add(Priority::Detail, format!("   {}", self.parts(&cause.parts)));
