@@ -214,8 +214,16 @@ impl Commits {
             }
         }
         if history.is_empty() {
-            let named = if range.is_empty() { &commit_range } else { range };
-            return Err(Failure::Message(format!("git: {named} has no commits, and there are no uncommitted changes")));
+            // `A` alone names all changes after this commit, not the commit itself.
+            return Err(Failure::Message(match tip {
+                Some(_) => format!("git: the range {range} is empty: the base contains all of its commits"),
+                None if range.is_empty() => {
+                    format!("git: {commit_range} is empty, and there are no uncommitted changes")
+                }
+                None => format!(
+                    "git: there is no commit after {range} and no uncommitted change; to compare commits, write {range}~1..{range}"
+                ),
+            }));
         }
         let files = git(&root, ["-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", "--full-tree", &end])?;
         Ok(Commits { history, root, tip, files: files.lines().map(str::to_owned).collect() })
