@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use pprofdiff::sequential::{Decision, FrameChange, MISSES, Pairs};
+use pprofdiff::shared::with_default_type;
 use pprofdiff::{LoadOptions, Query, Source, WriteOptions};
 use pprofdiff_shell::{Failure, Result, error_line, operations};
 
@@ -32,6 +33,8 @@ pub const CALLGRIND: &str = "callgrind";
 pub const CACHEGRIND: &str = "cachegrind";
 /// The counter of calls in Python programs.
 pub const CPROFILE: &str = "cProfile";
+/// The sample type that cProfile counts.
+const CALLS: &str = "calls";
 /// The largest number of changed frames in the verdict.
 const MAX_FRAMES: usize = 3;
 
@@ -117,7 +120,7 @@ fn is_python(program: &str) -> bool {
 pub fn query(counter: &str, query: &Query) -> Query {
     let mut query = query.clone();
     if counter == CPROFILE && query.sample_type.is_none() {
-        query.sample_type = Some("calls".to_owned());
+        query.sample_type = Some(CALLS.to_owned());
     }
     query
 }
@@ -366,6 +369,14 @@ fn python_file(dir: &Path) -> PathBuf {
 fn python_counted(plan: &RunPlan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
     let mut taken = adapters::written(python_file(plan.dir), plan.command)?;
     taken.operations = Some(1.0);
+    // cProfile's file shows time by default. The run was made for its calls, so other verbs must show them too.
+    let wrong = |e: pprofdiff::Error| Failure::Message(error_line(&e));
+    for file in &mut taken.profiles {
+        let profile = Source::Path(file.clone()).load(&LoadOptions::default()).map_err(wrong)?;
+        let bytes = with_default_type(&profile, CALLS, &WriteOptions::default()).map_err(wrong)?;
+        *file = plan.dir.join("calls.pb.gz");
+        std::fs::write(&*file, bytes)?;
+    }
     Ok(taken)
 }
 

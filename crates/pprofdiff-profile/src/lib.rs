@@ -64,7 +64,7 @@ pub mod shared {
     pub use crate::profile::wire;
     pub use crate::profile::{
         About, FoundLine, MessageWriter, Symbolizer, Tables, Text, inflate, inflate_file, inflate_slice, is_packed,
-        merge_as, unzstd,
+        merge_as, unzstd, with_default_type,
     };
     pub use crate::profile::{
         CommonType, Memo, MergePart, MergedFields, Merger, SampleOrder, SampleSelection, common_types,

@@ -118,5 +118,6 @@ pub mod shared {
     // Both.
     pub use crate::statistics;
     // The crates above.
+    pub use pprofdiff_profile::shared::with_default_type;
     pub use pprofdiff_profile::short_lists;
 }

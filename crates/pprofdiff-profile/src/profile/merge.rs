@@ -32,7 +32,7 @@ use crate::interner::{Found, Index, Sequences};
 use crate::random::{FastState, HashSet};
 pub use order::SampleOrder;
 pub use sum::merge_as;
-pub use sum::{merge, merge_bytes, merge_weighted};
+pub use sum::{merge, merge_bytes, merge_weighted, with_default_type};
 
 type HashState = FastState;
 

@@ -51,6 +51,7 @@ pub use memo::Memo;
 pub(crate) use memo::Numbers;
 pub use merge::{
     MergePart, MergedFields, Merger, SampleOrder, SampleSelection, merge, merge_as, merge_bytes, merge_weighted,
+    with_default_type,
 };
 pub use message::{About, MessageWriter, Tables};
 pub use sampled::Sampled;

@@ -52,6 +52,17 @@ pub fn merge_bytes(profiles: &[(&Profile, f64)], options: &WriteOptions) -> Resu
     pack(&sum_message(&profiles, &weights, parts)?.0, options)
 }
 
+/// Returns the bytes of a file with the profile, in which views show the sample type `kind` by default.
+///
+/// # Errors
+/// Fails if the profile has no such sample type. Returns the errors of [`merge`] and [`Profile::to_bytes`].
+pub fn with_default_type(profile: &Profile, kind: &str, options: &WriteOptions) -> Result<Vec<u8>> {
+    if !profile.sample_types().iter().any(|(name, _)| name == kind) {
+        return Err(Error::query(format!("there is no sample type {kind}")).in_input(profile.name()));
+    }
+    pack(&sum_message_with(&[profile], &[1], 1, Some(kind))?.0, options)
+}
+
 /// Returns the profiles, their weights as whole numbers, and the number that stands for a weight of 1.
 fn whole_weights<'p>(profiles: &[(&'p Profile, f64)]) -> Result<(Vec<&'p Profile>, Vec<i64>, i64)> {
     let whole = |&(_, weight): &(&Profile, f64)| match (weight * PARTS as f64).round() {
@@ -83,6 +94,15 @@ fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result
 
 /// Returns the encoded sum of [`sum`] and its sample types.
 fn sum_message(profiles: &[&Profile], weights: &[i64], parts: i64) -> Result<(Vec<u8>, Vec<CommonType>)> {
+    sum_message_with(profiles, weights, parts, None)
+}
+
+fn sum_message_with(
+    profiles: &[&Profile],
+    weights: &[i64],
+    parts: i64,
+    default_type: Option<&str>,
+) -> Result<(Vec<u8>, Vec<CommonType>)> {
     if profiles.is_empty() {
         return Err(Error::query("there is no profile to merge"));
     }
@@ -104,7 +124,7 @@ fn sum_message(profiles: &[&Profile], weights: &[i64], parts: i64) -> Result<(Ve
     let fields = MergedFields {
         duration_nanos: duration,
         frames_dropped: false,
-        default_type: None,
+        default_type: default_type.and_then(|kind| types.iter().position(|t| t.kind == kind)),
         order: SampleOrder::Grouped,
     };
     let mut before = vec![0_i64; types.len()];
