@@ -110,6 +110,8 @@ pub fn measure(options: &BenchOptions, work: &Cancellation, dir: &Path, recordin
         for line in verdict(&pairs, recording.effect) {
             say(&line);
         }
+        let too_short = (!is_counted && pairs.decision() == Decision::Open).then(|| bench.too_short(recording.effect));
+        too_short.flatten().iter().for_each(|line| say(line));
         for line in layouts::LayoutEffect::of(&recording.runs).iter().flat_map(layouts::LayoutEffect::lines) {
             say(&line);
         }

@@ -59,6 +59,8 @@ pub struct Bench<'a> {
     sides: [BenchSide<'a>; 2],
     /// The layouts, if each pair is linked anew.
     layouts: Option<Layouts>,
+    /// The number of samples of each run, if the profiles tell it.
+    samples: Vec<f64>,
 }
 
 /// Returns the numbers of the recorded pairs. The user may have edited the file, so the numbers may have any gaps.
@@ -92,7 +94,7 @@ impl<'a> Bench<'a> {
         if let Some(layouts) = &mut layouts {
             layouts.is_shared = checkouts[0].dir == checkouts[1].dir;
         }
-        Ok(Bench { work: runner.work, runner, options, dir, build, seed, query, sides, layouts })
+        Ok(Bench { work: runner.work, runner, options, dir, build, seed, query, sides, layouts, samples: Vec::new() })
     }
 
     /// Measures pairs until `is_enough` returns true, a limit is reached, too many pairs fail, or the work is stopped.
@@ -349,14 +351,18 @@ impl<'a> Bench<'a> {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let watch = machine::Watch::begin();
         let ended = self.runner.run(&job).map_err(|e| match e {
-            Failure::Message(message) => Failure::Message(format!("the {name} side: {message}")),
+            Failure::Message(message) => {
+                let missing = self.missing_program(side).map_or_else(String::new, |missing| format!("; {missing}"));
+                Failure::Message(format!("the {name} side: {message}{missing}"))
+            }
             other => other,
         })?;
         let (status, seconds) = (ended.status, (ended.elapsed.as_secs_f64() * 1000.0).round() / 1000.0);
         let machine = watch.end();
         if !status.success() {
             let line = telling_line(&output);
-            let advice = (side_state.adapter.advice)(&line).map_or_else(String::new, |advice| format!(" ({advice})"));
+            let advice = (side_state.adapter.advice)(&line).map(str::to_owned).or_else(|| self.missing_program(side));
+            let advice = advice.map_or_else(String::new, |advice| format!(" ({advice})"));
             let (adapter_name, file) = (side_state.adapter.name, output.display());
             return Err(Failure::Message(format!(
                 "{adapter_name} failed on the {name} side ({status}): {line}{advice}; the full output is in {file}"
@@ -385,7 +391,10 @@ impl<'a> Bench<'a> {
             named.sort();
             named.dedup();
         }
-        let top = Diff::of_profile(&profile)?.measure(&self.query)?.top(Sort::Flat);
+        let diff = Diff::of_profile(&profile)?;
+        let measure = diff.measure(&self.query)?;
+        let top = measure.top(Sort::Flat);
+        self.samples.extend(measure.sampling()[1].samples);
         let total = top.summary.total.new;
         if total <= 0 {
             return Err(Failure::Message(format!(
@@ -399,6 +408,43 @@ impl<'a> Bench<'a> {
             cost.frames.insert(top.frames.name(row.frame), [row.flat.new, row.cum.new].map(by_operation));
         }
         Ok(cost)
+    }
+
+    /// Returns the advice to let the command run longer, if its runs have too few samples for the effect.
+    pub fn too_short(&self, effect: f64) -> Option<String> {
+        let mean = self.samples.iter().sum::<f64>() / self.samples.len() as f64;
+        let samples = Some(mean).filter(|_| !self.samples.is_empty());
+        messages::too_short(
+            samples,
+            effect,
+            self.options.layouts.unwrap_or(self.options.runs),
+            self.sides[0].adapter.name,
+        )
+    }
+
+    /// Returns why a side's program is missing, if it is a file of the checkout that does not exist there.
+    fn missing_program(&self, side: usize) -> Option<String> {
+        let BenchSide { checkout, words, .. } = &self.sides[side];
+        // Profilers have the program among their own arguments.
+        let is_wrapped = ["perf", "py-spy"].contains(&adapters::program(words));
+        let may_be_program = |(i, word): &(usize, &String)| {
+            word.contains('/') && !word.starts_with(['/', '-']) && (*i == 0 || is_wrapped && word.starts_with("./"))
+        };
+        let program = words.iter().enumerate().find(may_be_program).map(|(_, word)| word)?;
+        if checkout.dir.join(program).exists() {
+            return None;
+        }
+        let name = SIDES[side];
+        Some(match self.build.as_str() {
+            "" if checkout.commit.is_empty() => {
+                format!("{program} does not exist in the {name} folder; add --build 'COMMAND' to build it")
+            }
+            "" => format!(
+                "{program} does not exist in the checkout of the {name} side, which has only committed files; add --build \
+                 'COMMAND', such as --build make"
+            ),
+            build => format!("{program} does not exist on the {name} side after the build ({build})"),
+        })
     }
 
     /// Returns the versions of compilers and runtimes on both sides.

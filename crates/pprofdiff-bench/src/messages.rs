@@ -24,6 +24,38 @@ pub fn estimate(pairs: &Pairs, limits: &Limits, elapsed: Duration, longest: Dura
     format!("{runs} + {runs} runs{mean}{range}; at most {:.0} s left", left.as_secs_f64().ceil())
 }
 
+/// The number of samples per run in both sides together, times the squared effect and the number of runs per side, that
+/// a benchmark needs. The difference of a function with a tenth of the total has a standard deviation of
+/// `sqrt(2 * 0.1 * 0.9 / (samples * runs))` of the total, and a test of all functions and looks finds five of them nine
+/// times in ten.
+const SAMPLES_BY_EFFECT: f64 = 2.0 * 0.1 * 0.9 * 25.0;
+
+/// Returns the number of samples per run that finds a change of a function with a tenth of the total, if only sampling
+/// makes the runs differ.
+pub fn samples_to_find(effect: f64, runs: usize) -> f64 {
+    SAMPLES_BY_EFFECT / (effect * effect * runs.max(1) as f64)
+}
+
+/// Returns the advice to let the program run longer, if the runs have too few samples for the effect. `samples` is the
+/// mean number per run; `None` if the profiles do not tell it.
+pub fn too_short(samples: Option<f64>, effect: f64, runs: usize, adapter: &str) -> Option<String> {
+    let needed = samples_to_find(effect, runs);
+    let samples = samples.filter(|samples| *samples < needed)?;
+    let rounded = |value: f64| match value {
+        value if value < 10.0 => format!("{value:.1}").trim_end_matches(".0").to_owned(),
+        value => format!("{value:.0}"),
+    };
+    let how = if adapter == "go test -bench" { ", such as with -benchtime" } else { "" };
+    Some(format!(
+        "the runs are too short: a run has about {} samples, and a change of {} % in {runs} runs per side needs about {}; \
+         let the command do at least {} times as much work{how}, or set a larger --effect",
+        rounded(samples),
+        rounded(100.0 * effect),
+        rounded(needed),
+        rounded((needed / samples.max(1.0)).max(1.1)),
+    ))
+}
+
 fn frame_line(frame: &FrameChange) -> String {
     let scope = if frame.is_cum { "with callees" } else { "itself" };
     let growth = match frame.growth {
@@ -60,4 +92,23 @@ pub fn verdict(pairs: &Pairs, effect: f64) -> Vec<String> {
     }
     lines.extend(pairs.changed_frames().iter().take(MAX_FRAMES).map(|frame| format!("changed: {}", frame_line(frame))));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{samples_to_find, too_short};
+
+    #[test]
+    fn runs_with_few_samples_are_called_too_short_for_the_effect() {
+        let message = too_short(Some(1.5), 0.02, 20, "go test -bench").unwrap_or_default();
+        assert_eq!(
+            message,
+            "the runs are too short: a run has about 1.5 samples, and a change of 2 % in 20 runs per side needs about 562; \
+             let the command do at least 375 times as much work, such as with -benchtime, or set a larger --effect"
+        );
+        assert_eq!(too_short(Some(600.0), 0.02, 20, "node"), None);
+        assert_eq!(too_short(None, 0.02, 20, "node"), None);
+        // Twice the effect needs a quarter of the samples.
+        assert!((samples_to_find(0.04, 20) * 4.0 - samples_to_find(0.02, 20)).abs() < 1e-6);
+    }
 }
