@@ -160,6 +160,11 @@ fn each_failure_prints_one_line_that_names_the_problem() {
         [&into("r1")[..], &["--build", "echo so it is >&2; test $(cat cost) = 1", "--", "sh", "run.sh"]].concat();
     expect_failure(&build, "the build of the base side failed (exit status: 1): so it is");
     expect_failure(&[&into("r2")[..], &["--", "true"]].concat(), "true wrote no profile to");
+    expect_failure(&[&into("r2")[..], &["--", "true"]].concat(), "record it with perf (-- perf record -g true)");
+    let missing = "./gone does not exist in the checkout of the base side, which has only committed files; add --build";
+    expect_failure(&[&into("r2")[..], &["--", "./gone", "1"]].concat(), missing);
+    let built = [&into("r2")[..], &["--build", "true", "--", "./gone"]].concat();
+    expect_failure(&built, "./gone does not exist on the base side after the build (true)");
     expect_failure(&[&into("r3")[..], &["--", "no-such-program"]].concat(), "no-such-program can't be started");
     let failing = [&into("r4")[..], &["--", "sh", "-c", "echo Error: oh no; echo '  0: start'; exit 3"]].concat();
     expect_failure(&failing, "(exit status: 3): Error: oh no; the full output is in ");
@@ -548,6 +553,19 @@ fn an_undecided_total_reports_neither_more_work_nor_a_cause() {
     assert!(!stdout.contains("Either"), "{stdout}");
     let (_, stdout, _) = program.run(&["explain", "pprofdiff-runs"]);
     assert!(stdout.contains("Either 1.44 times as much work"), "{stdout}");
+    assert!(!stderr.contains("too short"), "{stderr}");
+}
+
+#[test]
+fn undecided_runs_with_few_samples_are_called_too_short() {
+    let program = Repository::new("short");
+    let script = "printf 'main;work %s\nmain;other 2\n' $(cat cost) > \"$PPROFDIFF_PROFILE\"\n";
+    program.commit("begin", &[("run.sh", script), ("cost", "9")]);
+    program.commit("slower", &[("cost", "13")]);
+    let (output, _, stderr) = program.run(&["bench", "HEAD~1..HEAD", "--runs", "3", "--", "sh", "run.sh"]);
+    let advice = "the runs are too short: a run has about 13 samples, and a change of 2 % in 3 runs per side needs about \
+                  3750; let the command do at least 288 times as much work";
+    assert!(output.status.success() && stderr.contains(advice), "{stderr}");
 }
 
 #[test]
@@ -724,6 +742,14 @@ fn a_c_program_is_recorded_by_perf_and_listed_after_its_worktree_is_gone() {
     assert!(repository.0.join("pprofdiff-runs/binaries/new/app").exists());
     let (_, stdout, stderr) = repository.run(&["list", "^work$", "pprofdiff-runs"]);
     assert!(stdout.contains("i < 60000000") && stdout.contains("kept * 31"), "{stdout} {stderr}");
+    // The instructions are those of perf.data, because the compared text has no addresses.
+    let (_, stdout, stderr) = repository.run(&["disasm", "^work$", "pprofdiff-runs"]);
+    assert!(
+        stdout.contains("binary pprofdiff-runs/binaries/base/app -> pprofdiff-runs/binaries/new/app"),
+        "{stdout} {stderr}"
+    );
+    let (_, _, stderr) = repository.run(&["disasm", "^work$", "pprofdiff-runs/new-1/perf.txt"]);
+    assert!(stderr.contains("work is in the profiles, but no address") && !stderr.contains("did you mean"), "{stderr}");
 }
 
 #[test]
@@ -1066,6 +1092,16 @@ fn bisect_finds_the_commit_of_a_new_function_by_counts() {
     let (output, _, stderr) = repository.run(&bench);
     assert!(output.status.success() && stderr.contains("changed: g itself is new"), "{stderr}");
     assert!(stderr.lines().last().unwrap().ends_with("second made the change"), "{stderr}");
+    // Other verbs answer in calls, too, and a check states no p-value.
+    for args in [&["explain", "pprofdiff-runs"][..], &["top", "pprofdiff-runs"], &["top", "pprofdiff-runs/new"]] {
+        let (_, stdout, stderr) = repository.run(args);
+        assert!(stdout.contains("calls") && !stdout.contains("time"), "{args:?}: {stdout} {stderr}");
+    }
+    let (output, stdout, _) = repository.run(&["check", "pprofdiff-runs", "--fail-on", "total>+1%"]);
+    assert!(
+        output.status.code() == Some(0) && stdout.contains("total>+1%  calls, ") && !stdout.contains("p ="),
+        "{stdout}"
+    );
 }
 
 /// Writes a folder of one counted run per side.

@@ -731,7 +731,7 @@ fn a_function_above_a_comprehension_is_a_direct_caller() {
     stacks.extend(others.iter().map(|stack| (&stack[..], [20000, 20000])));
     let old = "def score(x):\n    return x\n\n\ndef rank(all):\n    return [score(x) for x in all]\n";
     let text = after_commit("app.py", [old, &old.replace("in all", "in all[::2]")], &stacks);
-    assert!(text.contains("the commit does not touch score; nearest: abcdef1 change it, app.py:6: "), "{text}");
+    assert!(text.contains("the commit does not touch score; nearest: abcdef1 change it, app.py:5-6: "), "{text}");
     assert!(text.contains(": changes rank, which calls it\n"), "{text}");
 }
 

@@ -170,6 +170,22 @@ pub fn open(args: &SideArgs, load: &LoadArgs, outputs: Outputs, sample_type: Opt
     open_with(args, load, outputs, sample_type, |_| Ok(Vec::new()))
 }
 
+/// Like [`open`], with the addresses of instructions if a folder of runs has them beside its profiles.
+pub fn open_with_addresses(
+    args: &SideArgs,
+    load: &LoadArgs,
+    outputs: Outputs,
+    sample_type: Option<&str>,
+) -> Result<Diff> {
+    open_sides(args, load, outputs, Profiles { sample_type, has_addresses: true }, |_| Ok(Vec::new()))
+}
+
+/// The profiles to choose in a folder of runs.
+struct Profiles<'a> {
+    sample_type: Option<&'a str>,
+    has_addresses: bool,
+}
+
 /// Like [`open`], with the profiles of `further` after the profiles of the base. `further` is not called for a single
 /// profile.
 pub fn open_with(
@@ -179,14 +195,29 @@ pub fn open_with(
     sample_type: Option<&str>,
     further: impl FnOnce(&Inputs) -> Result<Vec<Source>>,
 ) -> Result<Diff> {
+    open_sides(args, load, outputs, Profiles { sample_type, has_addresses: false }, further)
+}
+
+fn open_sides(
+    args: &SideArgs,
+    load: &LoadArgs,
+    outputs: Outputs,
+    profiles: Profiles<'_>,
+    further: impl FnOnce(&Inputs) -> Result<Vec<Source>>,
+) -> Result<Diff> {
     if let [dir] = args.files.as_slice()
         && Recording::is_in(dir)
     {
         let mut load = load.clone();
         Recording::add_binaries(dir, &mut load.profiles.0);
         let inputs = Inputs::new(&load, outputs)?;
-        let [mut base, new] = Recording::read_sides_with(dir, sample_type, &inputs.options)?
-            .map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
+        let with_addresses = match profiles.has_addresses {
+            true => Recording::read_sides_with_addresses(dir, &inputs.options)?,
+            false => None,
+        };
+        let sides = with_addresses
+            .map_or_else(|| Recording::read_sides_with(dir, profiles.sample_type, &inputs.options), Ok)?;
+        let [mut base, new] = sides.map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
         base.extend(further(&inputs)?);
         let diff = Diff::load(&base, &new, &inputs.options)?.with_folder(dir);
         advise(&diff);

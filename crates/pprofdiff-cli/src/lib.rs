@@ -40,7 +40,7 @@ use args::{
 };
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
-use input::{Inputs, is_pattern, one_stdin, open, open_with, recorded_sources};
+use input::{Inputs, is_pattern, one_stdin, open, open_with, open_with_addresses, recorded_sources};
 use next_step::{AnsweredCommand, suggest_next};
 use pprofdiff::advice::operand;
 use pprofdiff::list::SourceDirs;
@@ -205,7 +205,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Diff(Later(args))) => diff(&args),
         Some(Verb::Top(Later(args))) => {
             let request = top_request(&args)?;
-            show_top(&args, request, &open_view(&args.view)?)
+            show_top(&args, request, &open_view(&args.view, false)?)
         }
         Some(Verb::View(ViewVerb { view, sources, args })) => show_view(&args, sources.as_ref(), view),
         Some(Verb::Info(Later(args))) => info(&args),
@@ -246,7 +246,7 @@ fn manual(dir: &Path) -> Result<()> {
 fn diff(args: &TopArgs) -> Result<()> {
     let input = &args.view.input;
     let request = top_request(args)?;
-    let diff = open_view(&args.view)?;
+    let diff = open_view(&args.view, false)?;
     if !diff.is_two_sided() {
         if let Some((_, doubtful)) = diff.profiles().find(|(_, profile)| profile.may_be_diff()) {
             return Err(Failure::Message(doubtful.warnings().join("; ")));
@@ -285,11 +285,12 @@ fn show_top(args: &TopArgs, request: Request, diff: &Diff) -> Result<()> {
     })
 }
 
-/// Loads the profiles. With --sum, the files of a side are added up; otherwise they are runs.
-fn open_view(args: &ViewArgs) -> Result<Diff> {
+/// Loads the profiles, for instructions with the addresses that a folder of runs may have. With --sum, the files of a side are added up; otherwise they are runs.
+fn open_view(args: &ViewArgs, has_addresses: bool) -> Result<Diff> {
     if args.sum && args.input.base.is_empty() {
         return Err(Failure::Message("--sum needs the files of the sides in --base and --new".to_owned()));
     }
+    let open = if has_addresses { open_with_addresses } else { open };
     let diff = open(&args.input, &args.load, Outputs::new(args.output.path()), args.query.sample_type())?;
     Ok(if args.sum { diff.summed() } else { diff })
 }
@@ -304,7 +305,7 @@ fn show_view(args: &ViewArgs, sources: Option<&SourceArgs>, view: View) -> Resul
         (failure, _) => failure,
     };
     let request = request(args, sources, view, false).map_err(explained)?;
-    match open_view(args) {
+    match open_view(args, matches!(request.view, View::Disasm { .. })) {
         Ok(diff) => show(args, sources, request, &diff).map_err(explained),
         Err(failure) if is_alone => Err(explained(failure)),
         Err(failure) => Err(failure),

@@ -12,6 +12,9 @@ use crate::{Error, LoadOptions, Result, Source};
 /// The name of the file that describes the folder.
 pub const RUNS_FILE: &str = "runs.toml";
 const SCHEMA: &str = "pprofdiff-runs/1";
+/// The recording of perf in the folder of a run, and its text with source lines, which bench compares.
+const PERF_DATA: &str = "perf.data";
+const PERF_SCRIPT: &str = "perf.txt";
 /// The names of the sides.
 pub const SIDES: [&str; 2] = ["base", "new"];
 
@@ -251,6 +254,20 @@ impl Recording {
             }
         }
         Ok(compared)
+    }
+
+    /// Returns the recordings of perf beside the profiles of both sides, which have the addresses of instructions. The text
+    /// of `perf script` has source lines instead. Returns `None` if a run has a different profile, or if the first
+    /// recording can't be read without perf.
+    pub fn read_sides_with_addresses(dir: &Path, options: &LoadOptions) -> Result<Option<[Vec<PathBuf>; 2]>> {
+        let recorded = |profile: &PathBuf| {
+            let data = profile.with_file_name(PERF_DATA);
+            (profile.file_name()? == PERF_SCRIPT && data.is_file()).then_some(data)
+        };
+        let [base, new] = Recording::read_sides(dir)?.map(|side| side.iter().map(recorded).collect::<Option<Vec<_>>>());
+        let (Some(base), Some(new)) = (base, new) else { return Ok(None) };
+        let is_readable = base.first().is_some_and(|first| Source::Path(first.clone()).load(options).is_ok());
+        Ok(is_readable.then_some([base, new]))
     }
 
     /// Adds the binaries in a folder of runs to the loading options, after explicitly named binaries.

@@ -21,11 +21,17 @@ pub(crate) fn answer(context: &ViewContext<'_>, regex: &str, limit: usize) -> Re
 }
 
 /// Returns the reason why no function matches, if the matching functions are inlined and have no instructions of their
-/// own.
+/// own, or if the profiles have their names without addresses.
 pub(crate) fn unmatched(diff: &Diff, regex: &str) -> Result<Option<String>> {
     let inlined = diff.only_inlined(regex)?;
-    Ok(inlined.first().map(|inlined| {
+    if let Some(inlined) = inlined.first() {
         let (function, places) = (&inlined.function, inlined.places());
-        format!("{function} has no instructions of its own: it is inlined into {places}")
+        return Ok(Some(format!("{function} has no instructions of its own: it is inlined into {places}")));
+    }
+    Ok(diff.matching_function(regex)?.map(|function| {
+        format!(
+            "{function} is in the profiles, but no address of its instructions in a binary; record addresses (pprof, \
+             perf.data) and name the binaries (--binary)"
+        )
     }))
 }

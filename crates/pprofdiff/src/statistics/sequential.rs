@@ -140,7 +140,7 @@ impl Pairs {
     }
 
     /// Takes the single planned last look, after all runs. The number of runs must not depend on their results, because
-    /// the test of the last look is valid for one planned look only. A second call has no effect.
+    /// the test of the last look is valid for one planned look only. Ignores a second call.
     pub fn look_last(&mut self) {
         self.last_look.get_or_insert(self.logs.len());
     }

@@ -405,6 +405,20 @@ impl Diff {
         Ok(inlined::only_inlined(self.profiles().map(|(_, profile)| profile), &|name| regex.is_match(name)))
     }
 
+    /// Returns the name of a function of the profiles that matches, if there is one.
+    ///
+    /// # Errors
+    /// Fails if the pattern is not a regular expression.
+    #[doc(hidden)]
+    pub fn matching_function(&self, pattern: &str) -> Result<Option<String>> {
+        let regex = super::pattern::compile("disasm", pattern)?;
+        let name = |profile: &crate::Profile| {
+            let mut names = profile.functions().name.iter().map(|&id| profile.string(id));
+            names.find(|name| regex.is_match(name)).map(|name| String::from_utf8_lossy(name).into_owned())
+        };
+        Ok(self.profiles().find_map(|(_, profile)| name(profile)))
+    }
+
     /// Replaces the real method in builds without the feature `list`.
     #[cfg(not(feature = "list"))]
     fn routines(
