@@ -712,7 +712,10 @@ fn a_change_of_a_function_that_is_not_found_is_not_denied() {
     let [main, price] = [("main", "shop.c"), ("price", "shop.c")];
     let stacks: [(&[(&str, &str)], [i64; 2]); 2] = [(&[main], [9000, 9000]), (&[main, price], [9000, 18000])];
     for (definition, sentence) in [
-        ("DEFINE_FUNCTION(price)", "no change of price was found in the commit, nor its definition in this repository"),
+        (
+            "DEFINE_FUNCTION(price)",
+            "no change of price was found in the commit; its definition was not located in the sources",
+        ),
         ("int price(int n) { return n; }\nint other()", "the commit does not touch price"),
     ] {
         let old = format!("{definition} {{\n  work(8);\n}}\nint main() {{\n  price(1);\n}}\n");

@@ -21,7 +21,9 @@ impl ExplanationText<'_> {
                     _ if commits.unlocated => {
                         let range =
                             if commits.of == 1 { "the commit".to_owned() } else { counted(commits.of, "commit") };
-                        format!("no change of {function} was found in {range}, nor its definition in this repository")
+                        format!(
+                            "no change of {function} was found in {range}; its definition was not located in the sources"
+                        )
                     }
                     1 => format!("the commit does not touch {function}"),
                     count => format!("none of {} touches {function}", counted(count, "commit")),
