@@ -39,7 +39,7 @@ const AFTER_SIGNATURE: [&str; 3] = ["where", "throws", "noexcept"];
 /// Words that continue a signature on a separate line, or begin one: `const` of a method, or of a returned type.
 const AFTER_METHOD: [&str; 5] = ["const", "volatile", "override", "final", "requires"];
 /// Words with parentheses that belong to a definition in C, C++ or Rust, but do not name the function.
-const ATTRIBUTES: [&str; 14] = [
+const ATTRIBUTES: [&str; 12] = [
     "__attribute__",
     "__attribute",
     "__declspec",
@@ -49,11 +49,9 @@ const ATTRIBUTES: [&str; 14] = [
     "_Alignas",
     "explicit",
     "noexcept",
-    "throw",
     "decltype",
     "requires",
     "pub",
-    "throws",
 ];
 /// Words that may precede the returned type. A macro with arguments at this place does not name the function.
 const SPECIFIERS: [&str; 12] = [
@@ -354,6 +352,8 @@ fn header_start(tokens: &[Lexeme], from: usize, brace: usize) -> usize {
         tokens[*i].text == "(" && !i.checked_sub(1).is_some_and(|name| ATTRIBUTES.contains(&tokens[name].text.as_str()))
     };
     let last_arguments = (from..brace).rev().find(opens_arguments).unwrap_or(from);
+    // JavaScript: `const f = x => {`
+    let is_assigned = tokens[last_arguments..brace].iter().any(|t| t.text == "=");
     // The attributes before the next token: their first and their exclusive last index.
     let mut attributes: Option<Range<usize>> = None;
     for (i, token) in tokens.iter().enumerate().take(brace).skip(from) {
@@ -369,8 +369,8 @@ fn header_start(tokens: &[Lexeme], from: usize, brace: usize) -> usize {
             }
         }
         let is_continued = |word: &str| {
-            AFTER_SIGNATURE.contains(&word)
-                || AFTER_METHOD.contains(&word) && i > last_arguments && last_arguments > from
+            let is_after_arguments = i > last_arguments && last_arguments > from && !is_assigned;
+            AFTER_SIGNATURE.contains(&word) || AFTER_METHOD.contains(&word) && is_after_arguments
         };
         let may_begin = !is_bound && (token.is_name() || token.text == "*" || token.text == "~");
         is_bound |= depth == 0 && token.text == "where";
@@ -405,7 +405,15 @@ fn attribute_end(tokens: &[Lexeme], start: usize) -> Option<usize> {
             }
             Some(if text(end) == "(" { group_end(tokens, end)? } else { end })
         }
-        word if ATTRIBUTES.contains(&word) && text(start + 1) == "(" => group_end(tokens, start + 1),
+        word if ATTRIBUTES.contains(&word) && text(start + 1) == "(" => {
+            let end = group_end(tokens, start + 1)?;
+            // Functions of other languages may have these names.
+            let is_named =
+                start.checked_sub(1).is_some_and(|i| [".", ")"].contains(&text(i)) || DEFINES.contains(&text(i)));
+            let is_function =
+                ["requires", "explicit"].contains(&word) && (is_named || !tokens.get(end).is_some_and(Lexeme::is_name));
+            (!is_function).then_some(end)
+        }
         _ => None,
     }
 }
@@ -467,6 +475,9 @@ fn without_attributes(header: &[Lexeme]) -> Vec<&Lexeme> {
         let names = rest.iter().take_while(|t| t.is_name() || ["*", "&"].contains(&t.text.as_str())).count();
         let is_defined = rest.get(names).is_some_and(|t| t.text == "(")
             && rest.first().is_some_and(|t| !AFTER_SIGNATURE.contains(&t.text.as_str()) && !is_word_of_syntax(&t.text));
+        // By convention, only macros are in capitals: `Shop(int k) NOEXCEPT_IF(x)` is a constructor.
+        let is_macro = |t: Option<&&Lexeme>| t.is_some_and(|t| !t.text.contains(|c: char| c.is_lowercase()));
+        let is_defined = is_defined && is_macro(kept.get(macro_index)) && !is_macro(rest.get(names.saturating_sub(1)));
         if has_name && names > 0 && is_defined {
             kept.drain(macro_index..end);
         }
@@ -633,6 +644,9 @@ mod tests {
             ("a.c", "extern API(int) price(int k) {", "price"),
             ("a.c", "API(int) const char *price(int k) {", "price"),
             ("a.c", "int price(int k) NONNULL(1) {", "price"),
+            ("a.cc", "Shop(int k) NOEXCEPT_IF(x) : a(k) {", "Shop"),
+            ("a.rs", "pub fn requires(mut self) -> Self {", "requires"),
+            ("a.js", "const a = require('b')\nconst price = k => {", "price"),
             ("a.cc", "alignas(64) static int price(int k) {", "price"),
             ("a.cc", "explicit(true) Shop(int k) : a(k), b(k) {", "Shop"),
             ("a.cc", "int price(int k) noexcept(true) {", "price"),
