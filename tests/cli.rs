@@ -179,8 +179,10 @@ fn convert_writes_the_flame_graph_of_one_profile() {
     let advice = error.trim_end().rsplit_once(": pprofdiff ").unwrap().1.to_owned();
     stdout(&advice.split(' ').collect::<Vec<_>>());
     assert!(std::fs::read_to_string(&graph).unwrap().starts_with("<svg"));
-    let other = temp("converted.xyz").display().to_string();
-    assert!(failure(&["convert", &heap, "-o", &other]).ends_with("; set one with --format\n"));
+    for other in ["converted.xyz", "converted.sarif"] {
+        let other = temp(other).display().to_string();
+        assert!(failure(&["convert", &heap, "-o", &other]).ends_with("; set one with --format\n"));
+    }
 }
 
 /// Creates a file of a known but unsupported format. The error for it gives advice.
@@ -229,6 +231,8 @@ fn mistakes_exit_with_2_and_one_line() {
         (&["--sort", "flt"], "; did you mean flat?\n"),
         // With one hyphen, a word would be options of one letter.
         (&["-sort=cum"], "unexpected argument '-sort=cum'; long options have two hyphens: --sort=cum\n"),
+        (&["-paired"], "unexpected argument '-paired'; long options have two hyphens: --paired\n"),
+        (&["-o/tmp/x.txt", "-x"], "unexpected argument '-x'; see pprofdiff --help\n"),
         (&["-bogus"], "unexpected argument '-bogus'; see pprofdiff --help\n"),
         (&["-n", "few"], ": expected a whole number; see pprofdiff --help\n"),
     ] {

@@ -709,4 +709,8 @@ fn a_rule_that_more_work_exceeds_says_so() {
     let text = String::from_utf8(out.stdout).unwrap();
     assert_eq!(out.status.code(), Some(1), "{text}");
     assert!(text.contains("why: The new side did 2.00 times as much work"), "{text}");
+    // With a factor, the rule compares at the amount of work that the user gave.
+    let out = d.run(&["base", "new", "--fail-on", "flat:any>+50%", "--normalize", "1"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.code() == Some(1) && !text.contains("as much work"), "{text}");
 }

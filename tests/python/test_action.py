@@ -135,6 +135,10 @@ def test_the_comment_is_updated(installed: Runner):
     assert bodies[5][:2] == ["<!-- pprofdiff:pprofdiff -->", "### pprofdiff: pass: within all limits"]
     assert bodies[6][:2] == ["<!-- pprofdiff:heap -->", "### pprofdiff heap: fail: a limit is exceeded"]
     assert len(bodies) == 7
+    # Markdown escapes the name.
+    installed.run(**failing, version="installed", name="my_heap")
+    body = installed.comments()[-1]["body"].split("\n")
+    assert body[:2] == ["<!-- pprofdiff:my_heap -->", "### pprofdiff my\\_heap: fail: a limit is exceeded"]
 
 
 def test_the_name_is_the_name_of_the_check(installed: Runner):

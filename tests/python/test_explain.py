@@ -49,6 +49,12 @@ def test_suggested_code_is_python():
     ignore = both.to_dict()["causes"][0]["evidence"]["ignore"]
     assert len(written) == 1
     assert (".filter(ignore=" in written[0]) == (ignore is not None)
+    # Each paragraph has the call for its own sample type.
+    heap = pprofdiff.diff(*pair("go-heap"))
+    calls = [line.strip() for line in repr(heap.explain()).splitlines() if line.startswith("   d.")]
+    tables = [eval(call, {"d": heap}) for call in calls]
+    assert [table.summary["sample_type"] for table in tables] == ["inuse_space", "alloc_space"]
+    assert [{row["node"] for row in table} for table in tables] == [{"main.readChunk"}, {"main.renderPage"}]
     account = explained.account
     parts = account["work"] + account["causes"] + account["consequences"] + account["rest"]
     assert parts == pytest.approx(account["delta"])

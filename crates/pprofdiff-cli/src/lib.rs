@@ -503,7 +503,8 @@ fn convert(args: &ConvertArgs) -> Result<()> {
     let converted = converted_formats();
     let Some(format) = format.filter(|format| converted.contains(&format.name)) else {
         let (output, formats) = (args.output.display(), converted.join(", "));
-        let advice = match format {
+        let is_of_profile = |format: &&Format| Request::default().for_format(format, &REGISTRY).is_ok();
+        let advice = match format.filter(is_of_profile) {
             Some(format) => {
                 let [file, output] = [&args.file, &args.output].map(|path| operand(&path.to_string_lossy(), "FILE"));
                 format!("{} is a view of a profile: pprofdiff top {file} -o {output}", format.name)

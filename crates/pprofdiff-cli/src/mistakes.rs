@@ -9,7 +9,7 @@ use pprofdiff::advice::{operand, pattern_of, word};
 use pprofdiff_report::shared::similar_names;
 
 use crate::args::{self, Cli};
-use crate::pprof_compat::{is_option, most_values};
+use crate::pprof_compat::{is_long_option, is_option, most_values};
 
 /// The maximum length of a list of files in a suggested command. A longer list is shortened to its first and last file.
 const MAX_FILES: usize = 6;
@@ -62,12 +62,16 @@ fn is_option_named(e: &clap::Error) -> bool {
 fn one_hyphen(args: &[OsString], e: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(letter)) = e.get(ContextKind::InvalidArg) else { return None };
     let letter = letter.strip_prefix('-').filter(|letter| letter.chars().count() == 1)?;
+    let command = args::whole();
+    // The text after `-o` and `-n` is their value.
+    let has_value = |arg: &str| arg.chars().nth(1).is_some_and(|first| most_values(&command, &format!("-{first}")) > 0);
     let is_word = |arg: &&str| arg.starts_with('-') && !arg.starts_with("--") && arg.len() > 2 && arg.contains(letter);
-    let typed = args.iter().skip(1).filter_map(|arg| arg.to_str()).find(is_word)?;
+    let is_misread = |arg: &&str| is_word(arg) && (arg[1..].starts_with(letter) || !has_value(arg));
+    let typed = args.iter().skip(1).filter_map(|arg| arg.to_str()).find(is_misread)?;
     let name = typed[1..].split('=').next().unwrap_or_default();
-    let advice = match most_values(&args::whole(), &format!("--{name}")) {
-        0 => "see pprofdiff --help".to_owned(),
-        _ => format!("long options have two hyphens: -{typed}"),
+    let advice = match is_long_option(&command, name) {
+        true => format!("long options have two hyphens: -{typed}"),
+        false => "see pprofdiff --help".to_owned(),
     };
     Some(format!("unexpected argument '{typed}'; {advice}"))
 }

@@ -187,6 +187,11 @@ pub fn most_values(command: &Command, arg: &str) -> usize {
     option.filter(|spec| spec.get_action().takes_values()).map_or(0, max_values)
 }
 
+/// Returns true if an option of a verb has this long name.
+pub fn is_long_option(command: &Command, name: &str) -> bool {
+    options(command).any(|spec| spec.get_long() == Some(name))
+}
+
 /// Returns true if the argument is an option, and not a file or a value.
 pub fn is_option(arg: &OsString) -> bool {
     arg.to_str().is_some_and(|arg| arg.len() > 1 && arg.starts_with('-'))

@@ -62,7 +62,9 @@ pub fn check(rules: &Rules, options: &ExplainOptions, diff: &Diff, query: &Query
                     let allocations = allocations.get_or_insert_with(explained).as_ref();
                     causes[number] = allocations.and_then(|allocations| concerning(allocations, &failed));
                 }
-                if causes[number].is_none() && shows_only_more_work(&all) && failed.has_grown() {
+                // More work explains growth, but not a larger part of a total.
+                let is_scaled = !matches!(query.normalize, Normalize::None);
+                if causes[number].is_none() && !is_scaled && shows_only_more_work(&all) && failed.has_grown() {
                     causes[number] = Some(all.clone().into());
                 }
             }

@@ -1,9 +1,9 @@
 //! The explanation of a difference, as a Python class.
 
 use pprofdiff::{Normalize, Query};
-use pprofdiff_explain::{ExplainOptions, FEW_SAMPLES};
+use pprofdiff_explain::{Cause, ExplainOptions, FEW_SAMPLES};
 use pprofdiff_report::shared::OPS;
-use pprofdiff_report::{Report, Table as EngineTable, explain_html};
+use pprofdiff_report::{Report, Table as EngineTable, explain_html, shown_commands};
 use pyo3::prelude::*;
 
 use crate::keywords::explained_in_keywords;
@@ -43,11 +43,21 @@ pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> Py
     })
 }
 
-/// Rewrites the text for Python: replaces each line with a shell command (`   pprofdiff ...`) with a
-/// method call on a diff called `d`, which shows the stacks of the first cause of `e`. Returns the text
-/// unchanged if `e` lists no causes.
+/// Rewrites the text of `e` for Python: replaces each line with a shell command by a method call on a
+/// diff called `d`.
 pub fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
-    let Some(cause) = e.causes.first() else { return text.to_owned() };
+    let calls: Vec<(String, String)> =
+        shown_commands(e).into_iter().map(|(command, e, cause)| (command, peek_call(e, cause))).collect();
+    let line = |line: &str| {
+        let command = line.strip_prefix("   ");
+        let call = calls.iter().find(|(of_shell, _)| command == Some(of_shell));
+        call.map_or_else(|| line.to_owned(), |(_, call)| format!("   {call}"))
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a call that shows the stacks of a cause.
+fn peek_call(e: &pprofdiff_explain::Explanation, cause: &Cause) -> String {
     // JSON escapes are also valid in Python.
     let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let label = cause.label.as_ref().map(|label| format!("{}={}", label.key, label.value));
@@ -57,15 +67,10 @@ pub fn in_python(e: &pprofdiff_explain::Explanation, text: &str) -> String {
         .collect();
     let filter = if filters.is_empty() { String::new() } else { format!(".filter({})", filters.join(", ")) };
     let sample_type = quoted(&e.summary.sample_type);
-    let call = match cause.own_pattern() {
+    match cause.own_pattern() {
         Some(pattern) => format!("d{filter}.peek({}, sample_type={sample_type})", quoted(&pattern)),
         None => format!("d{filter}.top(sample_type={sample_type})"),
-    };
-    let line = |line: &str| match line.starts_with("   pprofdiff ") {
-        true => format!("   {call}"),
-        false => line.to_owned(),
-    };
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// Spells the advice about the amount of work as a keyword.

@@ -53,7 +53,9 @@ pub use chart::series_chart;
 #[cfg(feature = "check")]
 pub use check::{AcceptedFindings, accepted_findings, exit_code};
 pub use document::Document;
-pub use explain::{answer_lines, explain_exit_code, explain_html, explain_line, explain_object, pair_causes};
+pub use explain::{
+    answer_lines, explain_exit_code, explain_html, explain_line, explain_object, pair_causes, shown_commands,
+};
 pub use format::csv::{CsvOptions, key_column};
 pub use format::dot::dot;
 #[cfg(feature = "svg")]

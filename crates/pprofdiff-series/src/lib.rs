@@ -289,8 +289,7 @@ pub struct Series {
     /// For each build, the source that can load it again if it is not a file. Not serialized.
     #[serde(skip)]
     fetches: Vec<Option<Source>>,
-    /// True if the caller chose no sample type. Not serialized.
-    #[serde(skip)]
+    /// True if the caller chose no sample type.
     has_default_type: bool,
 }
 
@@ -301,13 +300,14 @@ struct StoredSeries {
     builds: Arc<Builds>,
     frames: Arc<Frames>,
     columns: Vec<(usize, Vec<FrameValue>)>,
+    has_default_type: bool,
 }
 
 impl TryFrom<StoredSeries> for Series {
     type Error = &'static str;
 
     fn try_from(stored: StoredSeries) -> Result<Series, &'static str> {
-        let StoredSeries { summary, builds, frames, columns } = stored;
+        let StoredSeries { summary, builds, frames, columns, has_default_type } = stored;
         let loaded = builds.all.iter().enumerate().filter(|(_, b)| b.error.is_none()).map(|(i, _)| i);
         if columns.is_empty() || !columns.iter().map(|(build, _)| *build).eq(loaded) {
             return Err("the columns do not match the builds");
@@ -324,15 +324,7 @@ impl TryFrom<StoredSeries> for Series {
                 }
             }
         }
-        Ok(Series {
-            summary,
-            builds,
-            frames,
-            columns,
-            errors: Vec::new(),
-            fetches: Vec::new(),
-            has_default_type: false,
-        })
+        Ok(Series { summary, builds, frames, columns, errors: Vec::new(), fetches: Vec::new(), has_default_type })
     }
 }
 

@@ -77,6 +77,21 @@ pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
     Ok(Value::Object(object))
 }
 
+/// Returns the causes below which the text shows a command, with this command and their explanation.
+pub fn shown_commands(e: &Explanation) -> Vec<(String, &Explanation, &Cause)> {
+    let all = std::iter::once(e).chain(&e.also);
+    all.filter_map(|e| {
+        let cause = if e.is_uncounted() { largest_uncounted(e).next() } else { e.causes.first() }?;
+        Some((command_of(e, cause), e, cause))
+    })
+    .collect()
+}
+
+/// Returns the changes that the verdict names as the largest if the number of samples is unknown.
+fn largest_uncounted(e: &Explanation) -> impl Iterator<Item = &Cause> {
+    e.candidate.iter().map(|candidate| &candidate.cause).chain(&e.suspects)
+}
+
 /// Returns the command that shows the stacks of a cause, quoted for a shell: `peek` with the cause's pattern in the
 /// reader's own code, or `top` if the cause has no pattern. A file that holds both sides is named once, unless label filters or a time window
 /// select only one of the sides.

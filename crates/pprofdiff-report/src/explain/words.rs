@@ -1,7 +1,7 @@
 //! The sentences of `explain`: causes, account, moves, scale and noise, one line each, with a priority per line so that
 //! a small budget drops the least important lines first.
 
-use super::command_of;
+use super::{command_of, largest_uncounted};
 use super::markup::Markup;
 use crate::numbers::{counted, figure as factor, least_growth, p_words};
 use pprofdiff::list::CodeChange;
@@ -504,8 +504,8 @@ impl ExplanationText<'_> {
         let (function, from) = (self.markup.name(&m.function), self.markup.name(&m.from));
         let inside = m.inside.as_deref().map_or_else(String::new, |f| format!(" inside {}", self.markup.name(f)));
         let sum = match m.even {
-            true if self.e.scale.is_equal() => ", the sum is unchanged",
-            true => ", the sum is unchanged per unit of work",
+            true if self.e.scale.is_equal() => ", the sum changed within noise",
+            true => ", the sum per unit of work changed within noise",
             false => "",
         };
         // The total is 0 if the other side has all of the cost; then a percentage makes no sense.
@@ -948,10 +948,8 @@ impl ExplanationText<'_> {
         if let Some(verdict) = self.verdict() {
             add(Priority::Answer, verdict);
         }
-        // The changes that the verdict names as the largest.
         if e.is_uncounted() {
-            let largest = e.candidate.iter().map(|candidate| &candidate.cause);
-            for (i, cause) in largest.chain(&e.suspects).take(MAX_CAUSES).enumerate() {
+            for (i, cause) in largest_uncounted(e).take(MAX_CAUSES).enumerate() {
                 if i > 0 {
                     add(Priority::Answer, format!("Next: {}.", self.cause(cause)));
                 }
@@ -961,6 +959,10 @@ impl ExplanationText<'_> {
                 if i == 0 {
                     add(Priority::Detail, format!("   {}", self.markup.code(&command_of(e, cause))));
                 }
+            }
+            let others = largest_uncounted(e).count().saturating_sub(MAX_CAUSES);
+            if others > 0 {
+                add(Priority::Detail, format!("   {} in the JSON", counted(others, "more change")));
             }
         }
         e.rewrite.iter().for_each(|rewrite| add(Priority::Answer, self.rewrite(rewrite)));
