@@ -125,7 +125,8 @@ impl<'a> Baseline<'a> {
             }
             let path = self.path(id, "pb.gz");
             let loaded = read(&path, options.inflated_limit).map_err(|e| e.to_string()).and_then(|bytes| {
-                let profile = Source::Bytes(entry.profile_name(), bytes).load(options).map_err(|e| e.detail().to_owned())?;
+                let profile =
+                    Source::Bytes(entry.profile_name(), bytes).load(options).map_err(|e| e.detail().to_owned())?;
                 Diff::new(std::slice::from_ref(&profile), new).map_err(|e| e.detail().to_owned())?;
                 Ok(profile)
             });
