@@ -133,8 +133,18 @@ def crates(directory: Path, given: str | None) -> None:
         f'[package]\nname = "project"\nedition = "2024"\n[dependencies]\n{needs}\n[patch.crates-io]\n'
         + "\n".join(patches)
     )
+    corpus = ROOT / "tests" / "corpus"
     for side, name in [("base", "main.pb.gz"), ("new", "branch.pb.gz")]:
-        shutil.copy(ROOT / "tests" / "corpus" / f"story-cpu.{side}.pb.gz", project / name)
+        shutil.copy(corpus / f"story-cpu.{side}.pb.gz", project / name)
+        # The examples with heap profiles and with many pairs.
+        shutil.copy(corpus / f"go-heap.{side}.pb.gz", project / f"heap-{name}")
+        folder = project / name.removesuffix(".pb.gz")
+        folder.mkdir()
+        shutil.copy(corpus / f"story-cpu.{side}.pb.gz", folder / "logmill.pb.gz")
+    (project / "builds").mkdir()
+    for build in (corpus / "series").glob("block-*.pb.gz"):
+        shutil.copy(build, project / "builds")
+    (project / "pprofdiff.toml").write_text("[explain]\nsystem = ['^acme/rpc']\n")
     programs = [text for _, text in blocks("rust.md", "rust") if "fn main" in text]
     for number, text in enumerate(programs):
         (project / "src" / "bin" / f"block{number}.rs").write_text(text)

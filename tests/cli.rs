@@ -229,7 +229,7 @@ fn mistakes_exit_with_2_and_one_line() {
         (&["--formt", "json"][..], "unexpected argument '--formt'; did you mean --format?\n"),
         (&["--formt=json"], "unexpected argument '--formt'; did you mean --format?\n"),
         (&["--sort", "flt"], "; did you mean flat?\n"),
-        // With one hyphen, a word would be options of one letter.
+        // clap parses `-sort` as `-s -o -r -t`.
         (&["-sort=cum"], "unexpected argument '-sort=cum'; long options have two hyphens: --sort=cum\n"),
         (&["-paired"], "unexpected argument '-paired'; long options have two hyphens: --paired\n"),
         (&["-o/tmp/x.txt", "-x"], "unexpected argument '-x'; see pprofdiff --help\n"),

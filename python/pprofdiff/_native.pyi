@@ -762,8 +762,8 @@ class Histories:
     @property
     def ranking(self) -> list[dict[str, Any]]:
         """The histories as a list of dicts, the largest lasting change first. Keys: the keys of the group, changes (the
-        number of lasting changes), and of the largest one name (of the frame), kind, since (the first build with the
-        change), before, after and delta. These are None without a lasting change of a frame's own cost. The key notes
+        number of lasting changes), and of the largest one name (of the frame), kind, since (the most likely first build
+        with it), before, after and delta. These are None without a lasting change of a frame's own cost. The key notes
         is a list of sentences about lasting changes of the total and of costs with callees that own costs do not show,
         and of warnings, such as that builds are the same profile.
         """
@@ -1110,11 +1110,11 @@ class Series:
         """
     def shifts(self, n: int | None = None, *, sort: Sort = "flat", explain: bool = False) -> Table:
         """Return the lasting changes as a Table, largest first: for each, the build since which a frame costs more or
-        less, beyond the usual variation between builds. The build in `since` is the first bad build.
+        less, beyond the usual variation between builds. `since` is the most likely first bad build.
 
         `sort` is the cost that counts: "flat" (own cost) or "cum" (cost with callees). Columns: name, file, line,
         mapping, kind ("step": the change stays; "passed": it went away again; "drift": it came gradually), since (the
-        key of the first build with the change), earliest and latest (the range of builds that may have introduced it),
+        key of that build), earliest and latest (the range of builds that may have introduced the change),
         until (the first build without the change; for a drift the last build), before, after and delta (means),
         delta_low and delta_high (the 95 % interval of the delta), q (the share of false positives among changes that
         are at least as clear, at most 0.05), total_before (the mean total of the builds before the change) and cause.

@@ -125,7 +125,8 @@ impl<'a> Baseline<'a> {
             }
             let path = self.path(id, "pb.gz");
             let loaded = read(&path, options.inflated_limit).map_err(|e| e.to_string()).and_then(|bytes| {
-                let profile = Source::Bytes(entry.name(), bytes).load(options).map_err(|e| e.detail().to_owned())?;
+                let profile =
+                    Source::Bytes(entry.profile_name(), bytes).load(options).map_err(|e| e.detail().to_owned())?;
                 Diff::new(std::slice::from_ref(&profile), new).map_err(|e| e.detail().to_owned())?;
                 Ok(profile)
             });
@@ -144,7 +145,7 @@ impl<'a> Baseline<'a> {
     }
 
     /// Returns a description of the selected entries, such as `branch main of orders with os=linux`.
-    pub fn name(&self) -> String {
+    pub fn description(&self) -> String {
         let labels = self.selector.labels.iter();
         let labels: Vec<String> =
             labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
@@ -254,8 +255,8 @@ impl<'a> Baseline<'a> {
 }
 
 impl BaselineEntry {
-    /// Returns the name of the profile in results.
-    fn name(&self) -> String {
+    /// Returns the name of the profile in results, such as `main@1c9a8f7`.
+    fn profile_name(&self) -> String {
         format!("{}@{}", self.branch, self.commit.as_deref().unwrap_or("unknown"))
     }
 }

@@ -206,8 +206,8 @@ fn load(args: &CheckArgs) -> Result<(Diff, Vec<String>, Option<BaselineStore<'_>
     let mut warnings = baseline.warnings();
     if base.is_empty() {
         let nothing = match baseline.count() {
-            0 => format!("{} has no profile of {} to compare with", dir.display(), baseline.name()),
-            n => format!("{}: none of the {n} entries of {} is usable", dir.display(), baseline.name()),
+            0 => format!("{} has no profile of {} to compare with", dir.display(), baseline.description()),
+            n => format!("{}: none of the {n} entries of {} is usable", dir.display(), baseline.description()),
         };
         // A baseline whose entries can't be read must not count as empty: the next profiles would become its start,
         // even if they are a regression.

@@ -459,13 +459,13 @@ pub struct Rewrite {
     pub to: String,
     /// The function that calls most of the rewritten code on both sides. `None` if no single function does.
     pub below: Option<String>,
-    /// The cost per run of the stacks with a function that the opposite side lacks, for the base and for the new side,
-    /// in the sample type's unit. It is not scaled to equal work.
+    /// The cost per run of the stacks with a function of `from` that only the base has, and of the stacks with a function
+    /// of `to` that only the new side has, in the sample type's unit. It is not scaled to equal work.
     pub cost: (f64, f64),
-    /// The number of functions that only the base has. Functions with few events do not count, because the new side may
-    /// lack them by chance.
+    /// The number of functions of `from` that only the base has. Functions with few events do not count, because the new
+    /// side may lack them by chance.
     pub gone: usize,
-    /// The number of functions that only the new side has, counted like `gone`.
+    /// The number of functions of `to` that only the new side has, counted like `gone`.
     pub came: usize,
 }
 

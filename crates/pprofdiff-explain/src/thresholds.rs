@@ -416,7 +416,7 @@ pub(super) const MIN_PART_OF_REPLACED_CALL: f64 = 0.5;
 /// `replaced`: minimum part of a cause in its function's cost, for the cause to be a replacement.
 /// Unit: fraction of the cost. Source: judgment.
 pub(super) const MIN_PART_OF_REPLACED_CALLER: f64 = 0.9;
-/// `replaced`: minimum change of the smaller one of the two calls that replace one another.
+/// `replaced`: two calls replace one another only if the smaller change has at least this part of the larger one.
 /// Unit: fraction of the larger change. Source: judgment (memory that grew ten times beside a call that disappeared).
 pub(super) const MIN_PART_OF_SMALLER_CALL: f64 = 0.1;
 /// `nested`: maximum change of a cause that becomes a part of the cause around it.

@@ -53,8 +53,8 @@ impl Histories {
 #[pymethods]
 impl Histories {
     /// The histories as a list of dicts, the largest lasting change first. Keys: the keys of the group, changes (the
-    /// number of lasting changes), and of the largest one name (of the frame), kind, since (the first build with the
-    /// change), before, after and delta. These are None without a lasting change of a frame's own cost. The key notes
+    /// number of lasting changes), and of the largest one name (of the frame), kind, since (the most likely first build
+    /// with it), before, after and delta. These are None without a lasting change of a frame's own cost. The key notes
     /// is a list of sentences about lasting changes of the total and of costs with callees that own costs do not show,
     /// and of warnings, such as that builds are the same profile.
     #[getter]

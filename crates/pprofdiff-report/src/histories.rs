@@ -60,7 +60,7 @@ pub struct LargestChange {
     pub frame: String,
     /// The kind of change, such as `step`.
     pub kind: &'static str,
-    /// The key of the first build with the change.
+    /// The key of the most likely first build with the change.
     pub since: String,
     /// The keys of the first and the last build that may have introduced the change.
     pub between: [String; 2],

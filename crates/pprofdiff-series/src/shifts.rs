@@ -85,7 +85,7 @@ pub struct Shift {
     pub frame: u32,
     /// The kind of change.
     pub kind: ShiftKind,
-    /// The first build with the change. For a drift, the first build with growth, or the first build of all.
+    /// The most likely first build with the change. For a drift, the first build with growth, or the first build of all.
     pub build: usize,
     /// The first and the last build that may have introduced the change.
     pub between: [usize; 2],

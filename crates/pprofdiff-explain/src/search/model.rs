@@ -403,9 +403,9 @@ impl<'a> ScaleModel<'a> {
         let ranked = self.ranked();
         // Exchanging causes often repeats a lookup, so results are cached by the list of causes.
         let mut cache: HashMap<Vec<usize>, Option<(usize, f64)>> = HashMap::default();
-        // The lists of causes at the start of each round. In a heap profile, a call and a callee with smaller objects may
-        // each explain most without the other. Exchanging them leads back to an earlier list and drops the round's cause, so
-        // such a list only grows.
+        // The lists of causes at the start of each round. Exchanging two causes can restore an earlier list, for example in
+        // a heap profile where a call and a callee with smaller objects each explain most without the other. All later
+        // rounds would then repeat, so a round that starts with an earlier list exchanges no causes.
         let mut earlier: Vec<Vec<usize>> = Vec::new();
         for _ in 0..MAX_ROUNDS {
             if causes.len() >= MAX_CAUSES_OF_SEARCH {

@@ -613,12 +613,13 @@ impl ExplanationText<'_> {
             (from, to) if from == to => format!("parts of {}", self.markup.name(from)),
             (from, to) => format!("{} is now {}", self.markup.name(from), self.markup.name(to)),
         };
-        let arrow = self.markup.arrow();
-        let (gone, came) = (counted(rewrite.gone, "function"), rewrite.came);
-        format!(
-            "Rewritten: {part}: {base} {arrow} {new} in functions that only one side has ({gone} of the base, {came} of \
-             the new side)."
-        )
+        let costs = match (rewrite.gone, rewrite.came) {
+            // The functions of a side are counted only if they have enough samples.
+            (0, _) | (_, 0) => format!("{base} {} {new} in functions that only one side has", self.markup.arrow()),
+            (1, came) => format!("1 function ({base}) was replaced by {came} ({new})"),
+            (gone, came) => format!("{gone} functions ({base}) were replaced by {came} ({new})"),
+        };
+        format!("Rewritten: {part}: {costs}.")
     }
 
     /// Returns the verdict in words, or `None` for a change, which the causes describe.
