@@ -89,17 +89,69 @@ fn a_label_that_tells_the_runs_of_a_side_apart_is_no_cause() {
     let e = explain(&[20, 21, 22].map(leak), &[26, 27, 28].map(leak));
     assert_eq!(e.causes.len(), 1, "{:?}", e.causes);
     assert_eq!((e.causes[0].function.as_deref(), e.causes[0].label.is_none()), (Some("main.leak"), true));
-    // A label that all runs have stays a cause, even if a run lacks a rare value by chance.
-    let tenants = |first: i64, rare: i64| {
+    // A label that all runs have stays a cause, even if a run lacks a rare value. `rare` has each rare value's samples.
+    let tenants = |first: i64, rare: &[i64]| {
         let of = |value: &'static str, n: i64| {
             (0..30).map(move |i| (format!("main.main;main.f{i}"), n, Some(value.to_owned())))
         };
-        let rare = (0..rare).map(|_| ("main.main;main.f0".to_owned(), 1, Some("rare".to_owned())));
+        let rare = (0..).zip(rare).filter(|(_, n)| **n > 0);
+        let rare = rare.map(|(value, n)| ("main.main;main.f0".to_owned(), *n, Some(format!("rare{value}"))));
         labelled(&of("a", first).chain(of("b", 50)).chain(rare).collect::<Vec<_>>())
     };
-    let e =
-        explain(&[tenants(50, 3), tenants(51, 0), tenants(50, 4)], &[tenants(90, 2), tenants(91, 0), tenants(90, 3)]);
-    assert_eq!(e.causes.first().and_then(|cause| cause.label.as_ref()).map(|label| label.value.as_str()), Some("a"));
+    let is_first_slower = |rare: [&[i64]; 6]| {
+        let [base, new] = [(50, &rare[..3]), (90, &rare[3..])]
+            .map(|(first, rare)| (0..).zip(rare).map(|(i, rare)| tenants(first + i % 2, rare)).collect::<Vec<_>>());
+        let e = explain(&base, &new);
+        e.causes.first().and_then(|cause| cause.label.as_ref()).is_some_and(|label| label.value == "a")
+    };
+    assert!(is_first_slower([&[3], &[0], &[4], &[2], &[0], &[3]]));
+    assert!(is_first_slower([&[5], &[0], &[5], &[0], &[0], &[0]]));
+    // One run had a job of its own.
+    assert!(is_first_slower([&[0], &[40], &[0], &[0], &[0], &[0]]));
+    // 40 rare values with 4 samples each on average, so that nearly every run lacks some of them.
+    let random = |run: u64| -> Vec<i64> {
+        let mut state = run + 1;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as f64 / (1u64 << 31) as f64
+        };
+        // Poisson (Knuth 1969).
+        let mut poisson = || {
+            (0..)
+                .scan(1.0, |p, n| {
+                    *p *= next();
+                    (*p > (-4.0f64).exp()).then_some(n + 1)
+                })
+                .last()
+        };
+        (0..40).map(|_| poisson().unwrap_or(0)).collect()
+    };
+    let rare: [Vec<i64>; 6] = std::array::from_fn(|run| random(run as u64));
+    assert!(rare.iter().any(|rare| rare.contains(&0)));
+    assert!(is_first_slower(rare.each_ref().map(Vec::as_slice)));
+    let is_labelled = |e: &Explanation| e.causes.first().is_some_and(|cause| cause.label.is_some());
+    // A key whose values are the hosts of the runs, except for one value, which has half of the key's samples if n is 1000.
+    flips([900, 1110], |n| {
+        let side = |change: i64| {
+            [0, 1, 2].map(|run| {
+                let of = |value: String, n: i64| {
+                    (0..30).map(move |i| (format!("main.main;main.f{i}"), n / 30, Some(value.clone())))
+                };
+                let hosts = of(format!("host{run}"), 1500);
+                labelled(&hosts.chain(of("all".to_owned(), n * change)).chain(rest()).collect::<Vec<_>>())
+            })
+        };
+        is_labelled(&explain(&side(1), &side(2)))
+    });
+    // 28 rounds in 6 runs: a run lacks one with 12.0 expected samples by chance, but not one with 12.5.
+    flips([13, 12], |last| {
+        let leak = |(rounds, each): (i64, i64)| {
+            let leaked = (1..=rounds).map(|round| ("main.main;main.leak".to_owned(), each, Some(format!("r{round}"))));
+            labelled(&leaked.chain(rest()).collect::<Vec<_>>())
+        };
+        let base = [(20, 12), (21, 12), (22, last)].map(leak);
+        is_labelled(&explain(&base, &[(26, 12), (27, 12), (28, 12)].map(leak)))
+    });
 }
 
 const COLLECTOR: &str = "runtime.gcBgMarkWorker;runtime.gcDrain;runtime.scanobject";

@@ -41,6 +41,13 @@ pub(super) const MAX_LABEL_VALUES: usize = 50;
 /// Minimum part of the cost of a key in values that both sides have. Otherwise the key names the build.
 /// Unit: fraction of the cost of the key. Source: tuned on injected faults.
 pub(super) const MIN_COMMON_PART_OF_LABELS: f64 = 0.5;
+/// Maximum part of a key's events in values that distinguish the runs of a side. Otherwise the key names the run.
+/// Unit: fraction of the events of the key. Source: judgment.
+pub(super) const MAX_PART_OF_LABELS_OF_RUNS: f64 = 0.5;
+/// Maximum probability that a run lacks a value by chance, if the value distinguishes the runs of a side. The number of
+/// the key's values and of the runs multiplies it, because any of them could be missing.
+/// Unit: probability. Source: judgment.
+pub(super) const MAX_P_OF_LABEL_MISSING_BY_CHANCE: f64 = 0.001;
 /// Maximum part of background in both sides together. If there is more, background work is what the program does, so it
 /// counts as foreground.
 /// Unit: fraction of both sides. Source: tuned on injected faults.

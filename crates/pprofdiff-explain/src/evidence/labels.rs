@@ -5,7 +5,10 @@ use std::ops::Range;
 
 use super::rows::StackRows;
 use super::samples::{OfRun, Run};
-use crate::thresholds::{MAX_LABEL_VALUES, MIN_COMMON_PART_OF_LABELS, MIN_EVENTS_OF_SET, MIN_LABEL_VALUES};
+use crate::thresholds::{
+    MAX_LABEL_VALUES, MAX_P_OF_LABEL_MISSING_BY_CHANCE, MAX_PART_OF_LABELS_OF_RUNS, MIN_COMMON_PART_OF_LABELS,
+    MIN_LABEL_VALUES,
+};
 use pprofdiff::shared::{KnownTexts, State, TextInterner, Walk};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
@@ -157,11 +160,26 @@ impl Presence {
         }
     }
 
-    /// Returns true if a run lacks the label, although the other runs of its side have too many events for chance.
-    fn tells_runs(&self, label: u32) -> bool {
+    /// Returns the events of the label in all runs.
+    fn events_of(&self, label: u32) -> f64 {
+        self.by_label.get(label as usize).map_or(0.0, |sides| sides.iter().map(|(_, events)| events).sum())
+    }
+
+    /// Returns true if all runs of both sides have the label.
+    fn is_in_all(&self, label: u32) -> bool {
+        let is_in_all = |sides: &[(usize, f64); 2]| (0..2).all(|side| sides[side].0 == self.runs[side]);
+        self.by_label.get(label as usize).is_some_and(is_in_all)
+    }
+
+    /// Returns true if a run lacks the label, although the other runs of its side have too many events for chance. Each
+    /// of the key's values could be missing by chance in each run.
+    fn tells_runs(&self, label: u32, n_values: usize) -> bool {
         let Some(sides) = self.by_label.get(label as usize) else { return false };
+        let n_chances = (n_values * (self.runs[0] + self.runs[1])) as f64;
         sides.iter().zip(self.runs).any(|(&(present, events), runs)| {
-            (1..runs).contains(&present) && events >= MIN_EVENTS_OF_SET * present as f64
+            // A run that lacks the label has no events of it, so all events are in the other runs.
+            (1..runs).contains(&present)
+                && (-events / (runs - 1) as f64).exp() * n_chances < MAX_P_OF_LABEL_MISSING_BY_CHANCE
         })
     }
 }
@@ -169,7 +187,8 @@ impl Presence {
 impl WorkLabels {
     /// Keeps keys with 2 to 50 values if more than half of their cost is in values that both sides have. Any other key,
     /// such as a build, a process or a request, distinguishes the sides or the samples instead of the work. Also drops
-    /// keys that distinguish the runs of a side, such as the round in which a leaked goroutine was started.
+    /// keys if most of their events have values that distinguish the runs of a side, such as the time of the start. If
+    /// fewer have, such as the round in which a leaked goroutine was started, keeps only the values that all runs have.
     /// Drops the state of goroutines and threads, because it is a consequence of their functions.
     pub(crate) fn new(runs: &[Run<'_>], read: &[OfRun], is_goroutines: bool) -> WorkLabels {
         let mut texts = TextInterner::default();
@@ -226,19 +245,26 @@ impl WorkLabels {
             // A label of the program may have the same key, such as the state of an order.
             texts.get(key) == b"state" && values.all(|pair| is_of_threads(pair) || is_of_goroutines(pair))
         };
-        let mut tells_runs = vec![false; texts.len()];
+        // By key: the events of all its values, and of the values that distinguish the runs of a side.
+        let mut events = vec![[0.0; 2]; texts.len()];
         for (&(key, _), number) in pairs.values.iter().zip(0..) {
-            tells_runs[key as usize] |= presence.tells_runs(number);
+            let [all, telling] = &mut events[key as usize];
+            *all += presence.events_of(number);
+            if presence.tells_runs(number, values_of[key as usize]) {
+                *telling += presence.events_of(number);
+            }
         }
         let is_kept = |key: u32| {
             let [all, common] = costs[key as usize];
             !is_state(key)
-                && !tells_runs[key as usize]
+                && events[key as usize][1] <= MAX_PART_OF_LABELS_OF_RUNS * events[key as usize][0]
                 && (MIN_LABEL_VALUES..=MAX_LABEL_VALUES).contains(&values_of[key as usize])
                 && common > MIN_COMMON_PART_OF_LABELS * all
         };
         let texts_of_pair = |number: u32| pairs.values[number as usize];
-        let mut kept: Vec<u32> = (0..sums.len() as u32).filter(|&number| is_kept(texts_of_pair(number).0)).collect();
+        let is_of_all = |number: u32| events[texts_of_pair(number).0 as usize][1] <= 0.0 || presence.is_in_all(number);
+        let mut kept: Vec<u32> =
+            (0..sums.len() as u32).filter(|&number| is_kept(texts_of_pair(number).0) && is_of_all(number)).collect();
         let key_and_value = |(key, value): (u32, u32)| (texts.get(key), texts.get(value));
         kept.sort_unstable_by(|&a, &b| key_and_value(texts_of_pair(a)).cmp(&key_and_value(texts_of_pair(b))));
         let mut label_of = vec![NONE; sums.len()];

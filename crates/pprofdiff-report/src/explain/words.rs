@@ -1,8 +1,8 @@
 //! The sentences of `explain`: causes, account, moves, scale and noise, one line each, with a priority per line so that
 //! a small budget drops the least important lines first.
 
-use super::{command_of, largest_uncounted};
 use super::markup::Markup;
+use super::{command_of, largest_uncounted};
 use crate::numbers::{counted, figure as factor, least_growth, p_words};
 use pprofdiff::list::CodeChange;
 use pprofdiff::units::{self, ColumnUnit};
