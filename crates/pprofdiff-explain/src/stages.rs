@@ -526,7 +526,7 @@ impl NamedCauses {
         let causes = without_other_causes(causes);
         let table = PlainTable::new(rows, &common.uncut, scale);
         let cause = |MeasuredCause { entry, split }: MeasuredCause| {
-            naming.cause(&entry, split.filter(|_| !is_count), table.is_partial(&entry))
+            naming.cause(&entry, split.filter(|_| !is_count), table.excluded(&entry))
         };
         let mut candidate = candidate.map(|(runs, measured)| NearestCandidate { cause: cause(measured), runs });
         let [causes, mut suspects] =
