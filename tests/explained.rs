@@ -7,8 +7,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pprofdiff::{Diff, LoadOptions, Profile, Query};
-use pprofdiff_explain::ExplainOptions;
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
+use pprofdiff_explain::{Cause, ExplainOptions, Explanation};
 use pprofdiff_report::{Registry, Report};
 
 /// The inputs of an explanation, which are read once.
@@ -53,13 +53,16 @@ impl Question {
         Question { diff: Diff::new(&base, &new).unwrap(), query, ops, noise_runs, heap }
     }
 
-    /// Answers the question as text and as JSON.
-    pub fn answer(&self) -> [String; 2] {
+    fn explained(&self) -> Explanation {
         let mut options = ExplainOptions::default().with_noise_runs(self.noise_runs);
         options.ops = self.ops;
         let options = self.heap.iter().fold(options, |options, heap| options.with_heap(heap.clone()));
-        let explained = pprofdiff_explain::explain(&self.diff, &self.query, &[], &options).unwrap();
-        let report = Report::Explain(Box::new(explained));
+        pprofdiff_explain::explain(&self.diff, &self.query, &[], &options).unwrap()
+    }
+
+    /// Answers the question as text and as JSON.
+    pub fn answer(&self) -> [String; 2] {
+        let report = Report::Explain(Box::new(self.explained()));
         ["text", "json"].map(|format| {
             let mut text = Vec::new();
             Registry::standard().format(format).unwrap().write(&report, &mut text, Default::default()).unwrap();
@@ -114,6 +117,55 @@ fn no_answer_says_that_a_remainder_exceeds_an_unknown_noise() {
     let unknown: Vec<&str> = text.split("\n\n").filter(unknown).collect();
     let wrong: Vec<&&str> = unknown.iter().filter(|paragraph| paragraph.contains("than noise")).collect();
     assert!(!unknown.is_empty() && wrong.is_empty(), "{} answers; {wrong:#?}", unknown.len());
+}
+
+/// Returns the change of a cause's function, or of the call that the cause names, in the table of its command.
+fn change_in_table(diff: &Diff, e: &Explanation, cause: &Cause) -> f64 {
+    let mut query = Query::default().with_sample_type(&e.summary.sample_type);
+    query.filters.ignore.clone_from(&cause.evidence.ignore);
+    let edges = diff.measure(&query).unwrap().edges(None, Sort::Cum).unwrap();
+    let is = |frame: u32, name: &Option<String>| name.as_deref() == Some(&*edges.frames.name(frame));
+    let delta = |base: i64, new: i64| new as f64 - e.scale.factor * base as f64;
+    let (caller, function) = match &cause.callee {
+        Some(_) => (&cause.function, &cause.callee),
+        None => (&cause.caller, &cause.function),
+    };
+    if caller.is_none() {
+        return edges
+            .nodes
+            .iter()
+            .filter(|row| is(row.frame, function))
+            .map(|row| delta(row.cum.base, row.cum.new))
+            .sum();
+    }
+    let calls = edges.edges.iter().filter(|edge| edge.relation.name() == "callee");
+    let calls = calls.filter(|edge| is(edge.node, caller) && is(edge.other, function));
+    calls.map(|edge| delta(edge.weight.base, edge.weight.new)).sum()
+}
+
+/// A sentence with ", without X" states what its command shows: the change of the function without the stacks of X.
+#[test]
+fn amounts_without_other_functions_are_those_of_the_command() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
+    let text = std::fs::read_to_string(folder.join("explained.txt")).unwrap();
+    let has_words = |section: &&str| {
+        section.lines().any(|line| line.starts_with(|c: char| c.is_ascii_digit()) && line.contains(", without "))
+    };
+    let (mut n, mut wrong) = (0, Vec::new());
+    for section in text.split("\n$ explain ").skip(1).map(str::trim_end).filter(has_words) {
+        let question = Question::read(&folder, section.lines().next().unwrap());
+        let explained = question.explained();
+        for e in std::iter::once(&explained).chain(&explained.also) {
+            for cause in e.causes.iter().filter(|cause| !cause.without.is_empty()) {
+                n += 1;
+                let shown = change_in_table(&question.diff, e, cause);
+                if (shown - cause.delta).abs() > 0.03 * cause.delta.abs() {
+                    wrong.push(format!("{:?} without {:?}: {} is {shown}", cause.function, cause.without, cause.delta));
+                }
+            }
+        }
+    }
+    assert!(n > 0 && wrong.is_empty(), "{n} causes; {}", wrong.join("\n"));
 }
 
 /// Each threshold has its row in the file of pins, and each row has its threshold. A row without an answer that changes

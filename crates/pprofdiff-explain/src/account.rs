@@ -135,6 +135,26 @@ impl Uncut {
         })
     }
 
+    /// Returns the cost of everything that a cause's name covers, except for stacks with an excluded function, and without
+    /// garbage collection, scheduling and locks. `None` for a label.
+    pub(super) fn named_cost(&self, subject: &Description, excluded: &[u32]) -> Option<[f64; 2]> {
+        let function = subject.function.filter(|_| subject.label.is_none())?;
+        let call = match (subject.callee, subject.caller) {
+            (Some(callee), _) => Some([function, callee]),
+            (None, caller) => caller.map(|caller| [caller, function]),
+        };
+        let is_named = |row: &u32| {
+            let stack = self.stack(*row as usize);
+            !self.is_background[*row as usize]
+                && call.is_none_or(|call| stack.windows(2).any(|pair| pair == call))
+                && !stack.iter().any(|frame| excluded.contains(frame))
+        };
+        Some(self.rows_of(function).filter(is_named).fold([0.0; 2], |sum, row| {
+            let v = self.values[row as usize];
+            [sum[0] + v[0], sum[1] + v[1]]
+        }))
+    }
+
     /// Returns the rows that contain a function, in order.
     fn rows_of(&self, function: u32) -> impl Iterator<Item = u32> {
         checkpointed(self.rows_by_frame.get_or_init(|| RowsByFrame::new(self)).rows_of(function))

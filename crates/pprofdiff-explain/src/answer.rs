@@ -149,9 +149,14 @@ pub struct Cause {
     /// The system function (of the language's runtime or standard library) that `function` calls directly, if the cause
     /// covers only these calls. `None` if the cause is not limited to one system function.
     pub callee: Option<String>,
-    /// The functions of other causes below `function`, if the amount is visibly another one without them. Otherwise empty.
+    /// The functions of other causes below `function`, if the amount is visibly another one without them, and a plain table
+    /// without them shows this amount. Otherwise empty.
     #[serde(skip)]
     pub without: Vec<String>,
+    /// True if the amount is visibly another one than the change of everything that the names cover, because other causes
+    /// are below `function`. Such a cause has no split, and a line only if it names a call.
+    #[serde(skip)]
+    pub(crate) is_partial: bool,
     /// For a function outside the program, such as a library's: up to five functions of the program that are nearest
     /// above it in the cause's stacks, largest change first. Empty for a function of the program. The deltas of all
     /// such functions add up to the cause's delta, except for stacks without a function of the program.

@@ -7,6 +7,7 @@ use super::account::CauseEntry;
 use super::answer::{Cause, CauseLabel, CausePart, CostSplit, Evidence, Extent, MoveKind, Moved, ProgramShare};
 use super::attribution::{CauseKind, Description};
 use super::evidence::rows::StackRows;
+use super::selfcheck::ExcludedFunctions;
 use super::thresholds::{MIN_PART_IGNORED, MIN_PART_IN_CALLEES, MIN_PART_OF_SHOWN_MOVE};
 use pprofdiff::shared::ValueKind;
 use pprofdiff_profile::advice::{exactly, exactly_any};
@@ -226,8 +227,8 @@ impl Naming<'_> {
     }
 
     /// Turns a measured cause into a result. `split` is the result of [`Books::split`](super::account::Books::split).
-    /// `is_partial` is the result of [`PlainTable::is_partial`](super::selfcheck::PlainTable::is_partial).
-    pub(super) fn cause(&self, entry: &CauseEntry, split: Option<[f64; 4]>, is_partial: bool) -> Cause {
+    /// `excluded` is the result of [`PlainTable::excluded`](super::selfcheck::PlainTable::excluded).
+    pub(super) fn cause(&self, entry: &CauseEntry, split: Option<[f64; 4]>, excluded: ExcludedFunctions) -> Cause {
         let delta = self.delta(entry.values);
         let name = |frame: Option<u32>| frame.map(|f| self.shown.name_for(f, delta));
         let spellings = |frame: Option<u32>| frame.map_or_else(Vec::new, |f| self.shown.spellings(f));
@@ -253,23 +254,23 @@ impl Naming<'_> {
                 delta: rounded(delta),
             }
         };
-        let split = split.map(|s| {
+        // The rest of a function may consist of unrelated changes, whose counts and sizes do not belong together.
+        let split = split.filter(|_| !excluded.is_partial).map(|s| {
             let [count, unit, count_factor, unit_factor] = s.map(rounded);
             CostSplit { count, unit, count_factor, unit_factor }
         });
         let whole = self.scale * self.total[0] / self.rows.runs[1] as f64;
         let functions = spellings(entry.subject.function);
-        // Later rules may have added stacks of another cause's function to this cause.
-        let is_own = |frame: &u32| entry.rows.iter().any(|&row| self.rows.stack(row as usize).contains(frame));
-        let others: Vec<u32> = entry.others.iter().copied().filter(|frame| !is_own(frame)).collect();
-        let without = others.iter().filter(|_| is_partial).map(|&frame| self.shown.name_for(frame, delta)).collect();
-        let ignored: Vec<u32> = others.into_iter().chain(self.consequences(entry)).collect();
+        let ExcludedFunctions { is_partial, without, ignored } = excluded;
+        let without = without.into_iter().map(|frame| self.shown.name_for(frame, delta)).collect();
+        let ignored: Vec<u32> = ignored.into_iter().chain(self.consequences(entry)).collect();
         let others: Vec<String> = ignored.iter().flat_map(|&frame| self.shown.spellings(frame)).collect();
         let function = name(entry.subject.function);
         Cause {
             caller: name(entry.subject.caller),
             callee: name(entry.subject.callee),
             without,
+            is_partial,
             program: self.program(entry),
             label,
             kind: entry.subject.kind,

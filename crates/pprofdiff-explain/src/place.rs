@@ -63,7 +63,12 @@ fn push_located<'e>(
     let candidate = candidate.as_mut().map(|nearest| &mut nearest.cause);
     let mut causes: Vec<&mut Cause> = causes.iter_mut().chain(suspects).chain(candidate).collect();
     // The lines of a label's samples may differ from the lines of all samples.
-    causes.retain(|cause| cause.label.is_none() && cause.function.is_some());
+    // If other causes have a part of a function's change, the line with most of it may be theirs.
+    let is_of_cause = |cause: &Cause| {
+        let place = cause.place_of();
+        !cause.is_partial || place == PlaceOf::Caller || place == PlaceOf::Function && cause.callee.is_some()
+    };
+    causes.retain(|cause| cause.label.is_none() && cause.function.is_some() && is_of_cause(cause));
     causes.truncate(MAX_LOCATED);
     if let Some(number) = number.filter(|_| !causes.is_empty()) {
         located.push(LocatedCauses { number, runs, factor, causes });
@@ -137,7 +142,8 @@ fn sites_of(cause: &Cause) -> [CallSite<'_>; 2] {
             None => (functions, BelowSite::Any),
         },
     };
-    [CallSite { functions: site.clone(), below }, CallSite { functions: site, below: BelowSite::Any }]
+    let any = if cause.is_partial { Vec::new() } else { site.clone() };
+    [CallSite { functions: site, below }, CallSite { functions: any, below: BelowSite::Any }]
 }
 
 #[cfg(test)]

@@ -9,8 +9,20 @@ use std::cell::OnceCell;
 use super::account::{CauseEntry, Uncut};
 use super::attribution::CauseKind;
 use super::evidence::rows::StackRows;
-use super::thresholds::{MAX_DIFFERENCE_FROM_NAMED, MAX_EXCESS_OVER_FUNCTIONS, MIN_CHANGE_OF_NAMED_WHOLE};
+use super::thresholds::{
+    MAX_DIFFERENCE_FROM_NAMED, MAX_DIFFERENCE_WITHOUT_OTHERS, MAX_EXCESS_OVER_FUNCTIONS, MIN_CHANGE_OF_NAMED_WHOLE,
+};
 use pprofdiff_profile::cancellation::checkpointed;
+
+/// The functions of other causes that the amount of a cause excludes.
+pub(super) struct ExcludedFunctions {
+    /// True if the amount differs visibly from the change of everything that the cause's name covers.
+    pub is_partial: bool,
+    /// The functions without which a plain table shows the amount. Empty if no such functions are known.
+    pub without: Vec<u32>,
+    /// The functions without which a plain table comes nearest to the amount.
+    pub ignored: Vec<u32>,
+}
 
 /// A plain table: the cost of each function on both sides.
 pub(super) struct PlainTable<'a> {
@@ -66,14 +78,26 @@ impl<'a> PlainTable<'a> {
         })
     }
 
-    /// Returns true if the amount of a cause differs visibly from the change of everything that its name covers, because
-    /// other causes are below its function.
-    pub(super) fn is_partial(&self, entry: &CauseEntry) -> bool {
-        let is_of_function =
-            entry.subject.kind != CauseKind::Own && !entry.is_replacement() && !entry.others.is_empty();
-        let Some(named) = self.named_cost(entry).filter(|_| is_of_function) else { return false };
-        let (stated, change) = (self.change(entry.values), self.change(named));
-        (change - stated).abs() > MAX_DIFFERENCE_FROM_NAMED * stated.abs()
+    /// Compares the amount of a cause with the change of everything that its name covers, which other causes may be below.
+    pub(super) fn excluded(&self, entry: &CauseEntry) -> ExcludedFunctions {
+        // Later rules may have added stacks of another cause's function to this cause.
+        let is_own = |frame: &u32| entry.rows.iter().any(|&row| self.rows.stack(row as usize).contains(frame));
+        let is_excluded = |frame: &u32| self.is_recorded(*frame) && !is_own(frame);
+        let others: Vec<u32> = entry.others.iter().copied().filter(is_excluded).collect();
+        let is_of_function = entry.subject.kind != CauseKind::Own && !entry.is_replacement();
+        let stated = self.change(entry.values);
+        let difference = |excluded: &[u32]| {
+            let named = self.uncut.named_cost(&entry.subject, excluded)?;
+            Some((self.change(named) - stated).abs() / stated.abs())
+        };
+        let Some((whole, rest)) = difference(&[]).zip(difference(&others)).filter(|_| is_of_function) else {
+            return ExcludedFunctions { is_partial: false, without: Vec::new(), ignored: others };
+        };
+        let is_partial = !entry.others.is_empty() && whole > MAX_DIFFERENCE_FROM_NAMED;
+        let is_listed = entry.parts.iter().any(|(part, _)| part.function.is_some_and(|part| others.contains(&part)));
+        let is_true = is_partial && rest <= MAX_DIFFERENCE_WITHOUT_OTHERS && !is_listed;
+        let without = if is_true { others.clone() } else { Vec::new() };
+        ExcludedFunctions { is_partial, without, ignored: if rest <= whole { others } else { Vec::new() } }
     }
 
     /// Corrects a cause until the table agrees with its sentence. Returns `None` if the cause changed more than every
@@ -149,12 +173,16 @@ impl<'a> PlainTable<'a> {
         }
     }
 
+    /// Returns false for a function that some stacks lack, because they end at the program's last function.
+    fn is_recorded(&self, frame: u32) -> bool {
+        !(self.rows.runtime.trim_library_leaves && self.rows.is_system(frame))
+    }
+
     /// Returns true if a function without values on a side is certainly absent there: no stack was cut above it.
     fn is_absent(&self, entry: &CauseEntry, named: [f64; 2], side: usize) -> bool {
         let last = entry.subject.callee.or(entry.subject.function);
-        let is_known = |frame: u32| !(self.rows.runtime.trim_library_leaves && self.rows.is_system(frame));
         let is_empty = named[side] <= 0.0 && entry.values[side] <= 0.0 && entry.parts.is_empty();
-        is_empty && last.is_some_and(|frame| is_known(frame) && !self.rows.may_have(frame, side))
+        is_empty && last.is_some_and(|frame| self.is_recorded(frame) && !self.rows.may_have(frame, side))
     }
 
     /// Returns true if the function's own cost, with the system functions that it calls, changed with the cause.

@@ -526,7 +526,7 @@ impl NamedCauses {
         let causes = without_other_causes(causes);
         let table = PlainTable::new(rows, &common.uncut, scale);
         let cause = |MeasuredCause { entry, split }: MeasuredCause| {
-            naming.cause(&entry, split.filter(|_| !is_count), table.is_partial(&entry))
+            naming.cause(&entry, split.filter(|_| !is_count), table.excluded(&entry))
         };
         let mut candidate = candidate.map(|(runs, measured)| NearestCandidate { cause: cause(measured), runs });
         let [causes, mut suspects] =
@@ -633,7 +633,7 @@ impl VerdictInputs<'_> {
         (self.account.rest + self.account.consequences).abs() <= min_effect * mean
     }
 
-    fn scale_rule(&self) -> ScaleRule {
+    fn scale_rule(&self, verdict: Verdict) -> ScaleRule {
         let (sides, search) = (self.sides, self.search);
         let is_same = (self.factor - 1.0).abs() < MAX_DISTANCE_OF_EQUAL_WORK;
         match () {
@@ -643,6 +643,8 @@ impl VerdictInputs<'_> {
             () if search.unknown || search.n_telling == 0 || !self.named.suspects.is_empty() || sides.is_uncounted => {
                 ScaleRule::Unknown
             }
+            // The answer then says that rewritten code does not show whether the same work costs more or less.
+            () if self.is_rewritten && verdict == Verdict::Inconclusive => ScaleRule::Unknown,
             // Few functions may agree by accident, and much rewritten code leaves few functions.
             () if self.n_witnesses < MIN_WITNESSES && (self.is_rewritten || is_same) => ScaleRule::Unknown,
             () if is_same => ScaleRule::Same,
@@ -728,7 +730,8 @@ pub(super) fn answer(
         factor,
         n_witnesses,
     };
-    let (verdict, rule) = (inputs.verdict(), inputs.scale_rule());
+    let verdict = inputs.verdict();
+    let rule = inputs.scale_rule(verdict);
     let NamedCauses { causes, suspects, candidate } = named;
     Explanation {
         summary: Arc::new(summary),

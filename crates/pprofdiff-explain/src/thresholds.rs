@@ -448,6 +448,12 @@ pub(super) const MIN_PART_OF_INLINED_CALLEE: f64 = 0.5;
 /// `completed`: maximum difference between a cause's change and the change of all stacks that its name covers.
 /// Unit: fraction of the cause's change. Source: what a reader accepts beside the table.
 pub(super) const MAX_DIFFERENCE_FROM_NAMED: f64 = 0.15;
+/// `completed`: the same for a cause whose sentence names the functions that its amount excludes.
+/// Unit: fraction of the cause's change. Source: what a reader accepts beside the table.
+pub(super) const MAX_DIFFERENCE_WITHOUT_OTHERS: f64 = 0.03;
+/// `completed`: minimum change of a cause of a function, besides other causes in it, as a multiple of the minimum effect.
+/// Unit: factor. Source: judgment.
+pub(super) const FACTOR_OF_LEFTOVER: f64 = 2.5;
 /// `whole`: minimum part of the change of the total in one function.
 /// Unit: fraction of the change. Source: judgment.
 pub(super) const MIN_PART_OF_WHOLE_PROGRAM: f64 = 0.9;

@@ -10,8 +10,8 @@ use crate::account::{Books, CauseEntry};
 use crate::attribution::{CauseKind, Description};
 use crate::evidence::sets::SetKey;
 use crate::thresholds::{
-    MAX_DIFFERENCE_FROM_NAMED, MAX_EXCHANGED_PART, MIN_PART_MOVED_FROM_CALLEES, MIN_PART_OF_INLINED_CALLEE,
-    MIN_PART_OF_LISTED_CALLEE,
+    FACTOR_OF_LEFTOVER, MAX_DIFFERENCE_FROM_NAMED, MAX_EXCHANGED_PART, MIN_PART_MOVED_FROM_CALLEES,
+    MIN_PART_OF_INLINED_CALLEE, MIN_PART_OF_LISTED_CALLEE,
 };
 use pprofdiff::shared::statistics::counts::LEVEL;
 use pprofdiff_profile::random::HashSet;
@@ -54,6 +54,10 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
         cause.others.sort_unstable();
         cause.others.dedup();
     }
+    // A small rest of a function belongs to the remainder.
+    let [base, new] = books.rows.total();
+    let least = FACTOR_OF_LEFTOVER * books.min_effect * (books.scale * base + new) / 2.0;
+    completed.retain(|cause| cause.others.is_empty() || books.delta(cause.values).abs() >= least);
     completed.iter_mut().for_each(|cause| books.list_callees_of_wrapper(cause));
     findings.causes = completed;
 }
