@@ -184,7 +184,7 @@ pub(crate) fn lines_to_cut(e: &Explanation) -> usize {
     std::iter::once(e).chain(&e.also).map(lines).max().unwrap_or(0) * (1 + e.also.len())
 }
 
-/// Returns the answer of an explanation as lines of text, for an answer about many builds: the lines of [`explain_text`]
+/// Returns the answer of an explanation as lines of text, for an answer about many builds: the lines of `explain_text`
 /// without details and noise. `known` are warnings that the reader has seen already. If `is_brief` is true, only the
 /// verdict, rewrites and causes remain.
 pub fn answer_lines(e: &Explanation, known: &[String], is_brief: bool) -> Vec<String> {
