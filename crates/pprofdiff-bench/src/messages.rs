@@ -100,11 +100,11 @@ mod tests {
 
     #[test]
     fn runs_with_few_samples_are_called_too_short_for_the_effect() {
-        let message = too_short(Some(1.5), 0.02, 20, "go test -bench").unwrap_or_default();
+        let message = too_short(Some(1.5), 0.02, 10, "go test -bench").unwrap_or_default();
         assert_eq!(
             message,
-            "the runs are too short: a run has about 1.5 samples, and a change of 2 % in 20 runs per side needs about 562; \
-             let the command do at least 375 times as much work, such as with -benchtime, or set a larger --effect"
+            "the runs are too short: a run has about 1.5 samples, and a change of 2 % in 10 runs per side needs about 1125; \
+             let the command do at least 750 times as much work, such as with -benchtime, or set a larger --effect"
         );
         assert_eq!(too_short(Some(600.0), 0.02, 20, "node"), None);
         assert_eq!(too_short(None, 0.02, 20, "node"), None);
