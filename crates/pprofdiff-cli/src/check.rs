@@ -122,7 +122,7 @@ fn accept_findings(check: &ExplainedCheck, named: Option<&Path>) -> Result<bool>
 
 /// Makes source files relative to the first of the folders that contains them. GitHub and code scanning show only files
 /// with a path in the repository. Relative paths of other files, such as `math/big/int.go` of Go's library, are listed as
-/// foreign, unless the folders have none of the files: then this is no checkout of the program.
+/// foreign. If the folders have none of the files, the sources are elsewhere, and no path is listed.
 fn shorten_places(check: &mut ExplainedCheck, folders: &[PathBuf]) {
     let (mut foreign_files, mut is_checkout) = (Vec::new(), false);
     let mut shorten = |place: &mut SourceLocation| {

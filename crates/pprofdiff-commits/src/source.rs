@@ -471,7 +471,7 @@ fn without_attributes(header: &[Lexeme]) -> Vec<&Lexeme> {
     if let Some(end) = macro_end {
         let has_name = kept.get(macro_index).is_some_and(|t| t.is_name() && !is_word_of_syntax(&t.text));
         let rest = &kept[end..];
-        // The type and the name: two names or more are no continuation such as `const` or `throws`.
+        // A definition has a type and a name here. A continuation such as `const` or `throws` is a single name.
         let names = rest.iter().take_while(|t| t.is_name() || ["*", "&"].contains(&t.text.as_str())).count();
         let is_defined = rest.get(names).is_some_and(|t| t.text == "(")
             && rest.first().is_some_and(|t| !AFTER_SIGNATURE.contains(&t.text.as_str()) && !is_word_of_syntax(&t.text));
@@ -678,7 +678,7 @@ mod tests {
             assert_eq!(found, [(expected, text.lines().count() as u32)], "{text}");
             assert!(outline.functions[0].tokens.iter().any(|t| t.text == "8"), "{text}");
         }
-        // What looks like an attribute or a macro, and is not.
+        // These look like an attribute or a macro, but are functions.
         assert_eq!(
             functions_of("int f(int a) {\n}\nint main() {\n  if (f(1)) {\n  }\n}\n", "a.c"),
             ["f 1-2", "main 3-6"]

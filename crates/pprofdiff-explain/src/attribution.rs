@@ -172,7 +172,7 @@ impl<'a> Attribution<'a> {
             let place = |edge: &(u32, u32)| stack.windows(2).position(|w| (w[0], w[1]) == *edge);
             edges.sort_by_key(place);
         }
-        // A function of the runtime that starts a program or thread is no caller to name.
+        // Sentences do not name the functions of the runtime that start a program or a thread as callers.
         let starts = |frame: u32| self.rows.names[frame as usize].class.starts;
         edges.retain(|&(caller, callee)| !starts(caller) || self.rows.is_system(callee));
         let is_own = matches!(node.key, SetKey::Own(_) | SetKey::Leaf(_));
@@ -186,7 +186,7 @@ impl<'a> Attribution<'a> {
         let is_program = |frame: u32| self.rows.names[frame as usize].class.program;
         let above = edges.iter().position(|&(caller, callee)| is_program(caller) || is_program(callee));
         edges.drain(..above.unwrap_or(0));
-        // If all stacks of a function are recursive, its calls of itself are no more than the function.
+        // If all stacks of a function are recursive, its calls of itself have the same stacks as the function.
         let has_all = |function: u32| {
             let rows = (0..self.rows.rows.len()).filter(|&row| self.rows.stack(row).contains(&function));
             rows.count() == self.sets.rows(set).count()

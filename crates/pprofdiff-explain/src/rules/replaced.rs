@@ -73,7 +73,7 @@ impl Books<'_> {
     }
 
     /// Merges an added and a removed call of one caller into one cause with the sum of both. Keeps them separate if the
-    /// caller does not feel the sum, and if one call is much larger than the other: their sum would hide the smaller change.
+    /// sum does not change the caller's cost, or if one call is much larger: the sum would then hide the smaller change.
     /// Merges the largest pair first.
     fn replace(&self, mut entries: Vec<CauseEntry>) -> Vec<CauseEntry> {
         loop {
