@@ -298,7 +298,7 @@ fn is_binary(path: &Path) -> Result<bool> {
 /// Returns the pairs that the arguments name, and their number if it is known in advance.
 pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<PairStream> {
     let is_url = |text: &String| fetch::url(Path::new(text)).is_some_and(|url| !bucket::is_pattern(url));
-    let is_side = |text: &String| matches!(sides::named(Path::new(text)), Ok(Some(_)));
+    let is_side = |text: &String| sides::is_side(Path::new(text));
     let all = |pairs: Vec<BatchItem>, inputs: &Inputs| -> Result<PairStream> {
         let pairs: Vec<BatchItem> = pairs.into_iter().map(|pair| resolve(pair, inputs, true)).collect();
         if let Some(why) = inputs.outputs.refusal() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pprofdiff::input::{Finder, file_builds};
 use pprofdiff::list::SourceDirs;
-use pprofdiff::recording::Recording;
+use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 use pprofdiff_shell::{Failure, Outputs, Result, is_stdin};
@@ -226,7 +226,7 @@ fn open_sides(
     let is_two_parts = load.profiles.0.has_both_times();
     if let ([one], false) = (args.files.as_slice(), is_two_parts) {
         let mut load = load.clone();
-        if let Some(side) = sides::named(one)? {
+        if let Some(side) = RecordedSide::named(one)? {
             load.profiles.0.binary.extend(Some(side.binaries).filter(|kept| kept.is_dir()));
         }
         let diff = Diff::of_profile(&Inputs::without_base(&load, outputs)?.load(one)?)?;
@@ -237,7 +237,7 @@ fn open_sides(
     if let [base, new] = args.files.as_slice() {
         let loading = &mut load.profiles.0;
         for (binaries, named) in [(&mut loading.base_binary, base), (&mut loading.new_binary, new)] {
-            binaries.extend(sides::named(named)?.map(|side| side.binaries).filter(|kept| kept.is_dir()));
+            binaries.extend(RecordedSide::named(named)?.map(|side| side.binaries).filter(|kept| kept.is_dir()));
         }
     }
     let inputs = Inputs::new(&load, outputs)?;
@@ -273,7 +273,7 @@ fn open_sides(
 /// Returns the source folders of recorded runs, if the arguments name a folder of runs or its sides, and the folders
 /// exist.
 pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
-    let side = |path: &PathBuf| sides::named(path).ok().flatten().map(|side| side.sources);
+    let side = |path: &PathBuf| RecordedSide::named(path).ok().flatten().map(|side| side.sources);
     let [base, new] = match files {
         [dir] if Recording::is_in(dir) => Recording::sources(dir).map(Some),
         [one] => [None, side(one)],
@@ -300,7 +300,7 @@ fn has_wildcards(path: &Path) -> bool {
 /// Returns true if the path can only be a pattern: an `s3://` address with wildcards or a slash at its end, or a text
 /// that is neither a URL nor standard input, and names no file and no recorded runs.
 pub fn is_pattern(path: &Path) -> bool {
-    let is_other = || path.exists() || is_stdin(path) || matches!(sides::named(path), Ok(Some(_)));
+    let is_other = || path.exists() || is_stdin(path) || sides::is_side(path);
     match url(path) {
         Some(url) => bucket::is_pattern(url),
         None => !is_other(),

@@ -91,9 +91,9 @@ impl Diffs {
             let (mut all, mut names) = (Vec::new(), Vec::new());
             for path in side {
                 let side_sources = self.sources(path, &inputs)?;
-                match sides::named(path)? {
-                    Some(side) => names.push(operand(&side.name, placeholder)),
-                    None => names.extend(side_sources.iter().map(|source| operand(&source.name(), placeholder))),
+                match sides::is_side(path) {
+                    true => names.push(operand(&path.display().to_string(), placeholder)),
+                    false => names.extend(side_sources.iter().map(|source| operand(&source.name(), placeholder))),
                 }
                 all.extend(side_sources);
             }
@@ -254,7 +254,7 @@ fn regular(source: Source) -> pprofdiff::Result<Source> {
 /// Otherwise returns an empty list.
 fn recorded(base: &[PathBuf], new: &[PathBuf]) -> Vec<PathBuf> {
     let names = [base, new].concat();
-    let is_recorded = |path: &PathBuf| Recording::is_in(path) || matches!(sides::named(path), Ok(Some(_)));
+    let is_recorded = |path: &PathBuf| Recording::is_in(path) || sides::is_side(path);
     if names.len() <= 2 && names.iter().any(is_recorded) { names } else { Vec::new() }
 }
 

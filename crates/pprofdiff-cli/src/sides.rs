@@ -23,6 +23,15 @@ pub fn named(path: &Path) -> Result<Option<RecordedSide>> {
     RecordedSide::named(path)
 }
 
+/// Returns true if a path names a side, without listing the profiles of a store. The side may still have no profile.
+pub fn is_side(path: &Path) -> bool {
+    #[cfg(feature = "store")]
+    if let Ok(Some(_)) = StoreSelection::named(path) {
+        return true;
+    }
+    matches!(RecordedSide::named(path), Ok(Some(_)))
+}
+
 /// Returns the profiles of a side as builds by their keys. For a store, the builds are the values of the open key.
 /// Returns `None` for a path that names no side.
 ///

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::content::{LOCATIONS, SAMPLES, StoredContent};
 use super::costs::{self, FUNCTIONS};
 use super::files::{find_link, names};
@@ -408,14 +410,18 @@ impl StoreSelection {
 
     /// Returns the partitions with selected profiles, and these profiles.
     fn partition_profiles(&self) -> Result<Vec<(Partition, Vec<StoredProfile>)>> {
-        let mut all = Vec::new();
-        for partition in self.partitions()? {
+        let profiles = |partition: Partition| {
             let mut profiles = partition.profiles()?;
             if let Some(id) = &self.id {
                 profiles.retain(|stored| stored.id == *id);
             }
-            all.extend((!profiles.is_empty()).then_some((partition, profiles)));
-        }
+            Ok((partition, profiles))
+        };
+        // One thread takes as long to list a thousand folders as to read what `series` keeps of them. Errors are
+        // returned in the order of the partitions.
+        let all: Vec<Result<_>> = self.partitions()?.into_par_iter().map(profiles).collect();
+        let mut all = all.into_iter().collect::<Result<Vec<_>>>()?;
+        all.retain(|(_, profiles)| !profiles.is_empty());
         if all.is_empty() {
             return Err(Error::query("the store has no such profile").in_input(&self.name));
         }
