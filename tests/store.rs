@@ -81,6 +81,10 @@ fn series_of_a_store_equal_those_of_its_files() {
     assert!(stdout(&["store", "list", &stored]).contains("service=api/build=base  1  "));
     assert!(stdout(&["store", "compact", &store]).contains("6 files"));
     assert!(failure(&["top", &format!("{store}/host=a")]).contains("service, build"));
+    for (wrong, error) in [("host=a", "service, build"), ("service=web", "the store has no profile with these keys")] {
+        let message = failure(&["series", &format!("{store}/{wrong}")]);
+        assert!(message.contains(error), "{message}");
+    }
     assert!(failure(&["store", "list", &corpus("series")]).contains("not a profile store"));
 }
 

@@ -23,13 +23,14 @@ pub fn named(path: &Path) -> Result<Option<RecordedSide>> {
     RecordedSide::named(path)
 }
 
-/// Returns true if a path names a side, without listing the profiles of a store. The side may still have no profile.
+/// Returns true if a path names a side, without listing the profiles of a store. The side may be invalid or have no
+/// profile: [`named`] and [`builds`] then return an error.
 pub fn is_side(path: &Path) -> bool {
     #[cfg(feature = "store")]
-    if let Ok(Some(_)) = StoreSelection::named(path) {
+    if !matches!(StoreSelection::named(path), Ok(None)) {
         return true;
     }
-    matches!(RecordedSide::named(path), Ok(Some(_)))
+    !matches!(RecordedSide::named(path), Ok(None))
 }
 
 /// Returns the profiles of a side as builds by their keys. For a store, the builds are the values of the open key.
@@ -128,8 +129,13 @@ mod tests {
         assert!(folder.contains("this is a folder") && folder.contains("runs/1.pb.gz, or compare"), "{folder}");
         for other in ["x", RUNS_FILE, "sources/base"] {
             let path = dir.join(other);
+            assert!(!is_side(&path));
             assert!(matches!(source_of(&path), Ok(Source::Path(kept)) if kept == path));
         }
+        // A side stays a side if it cannot be read. Otherwise, messages would say that no file matches.
+        assert!(is_side(&dir.join("new")));
+        std::fs::write(dir.join(RUNS_FILE), "?").unwrap();
+        assert!(is_side(&dir.join("new")) && named(&dir.join("new")).is_err());
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

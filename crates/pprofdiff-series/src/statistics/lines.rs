@@ -4,9 +4,6 @@
 use super::segments::{ROUNDING, leveled, leveled_slope};
 use pprofdiff_profile::short_lists::sort_by;
 
-/// The number of lines that are fitted at once. Each fit is a long sum, and every addition waits for the previous
-/// addition of the same sum. Several sums run in parallel.
-const AT_ONCE: usize = 8;
 /// The number of builds between two builds for which the bound computes a line's level.
 const SOME: usize = 16;
 
@@ -26,7 +23,7 @@ impl LineFit {
     }
 }
 
-/// The builds, with their values, to which lines are fitted.
+/// The builds in ascending order, with their values, to which lines are fitted.
 pub(crate) struct LinePoints {
     pub points: Vec<(usize, f64)>,
     /// The mean of the values.
@@ -42,41 +39,26 @@ impl LinePoints {
     /// Returns the least-squares line for each starting build. Returns no lines for fewer than four points, and omits
     /// lines that start at or after the last build.
     pub(crate) fn lines(&self, froms: &[usize]) -> Vec<LineFit> {
-        froms.chunks(AT_ONCE).flat_map(|some| self.some_lines(some)).collect()
-    }
-
-    fn some_lines(&self, froms: &[usize]) -> impl Iterator<Item = LineFit> {
         let m = self.points.len() as f64;
-        let mut from = [0.0; AT_ONCE];
-        from.iter_mut().zip(froms).for_each(|(start, &from)| *start = from as f64);
-        // A sum of whole numbers is exact in any order.
-        let mut mean = [0.0; AT_ONCE];
-        for &(i, _) in &self.points {
-            let i = i as f64;
-            mean.iter_mut().zip(&from).for_each(|(sum, from)| *sum += (i - from).max(0.0));
+        // The sums over the points from each point on: their number, their builds, the squares of their builds, their
+        // values, and builds times values. Each line needs only these. The first three are whole numbers, so they are
+        // exact.
+        let mut sums = vec![[0.0; 5]; self.points.len() + 1];
+        for (place, &(i, value)) in self.points.iter().enumerate().rev() {
+            let (i, value, [n, builds, squares, values, products]) = (i as f64, value - self.mean, sums[place + 1]);
+            sums[place] = [n + 1.0, builds + i, squares + i * i, values + value, products + i * value];
         }
-        mean.iter_mut().for_each(|sum| *sum /= m);
-        let (mut squares, mut products) = ([0.0; AT_ONCE], [0.0; AT_ONCE]);
-        for &(i, value) in &self.points {
-            let (i, value) = (i as f64, value - self.mean);
-            for k in 0..AT_ONCE {
-                let far = (i - from[k]).max(0.0) - mean[k];
-                squares[k] += far * far;
-                products[k] += far * value;
-            }
-        }
-        let line = move |k: usize, from: usize| {
-            let slope = products[k] / squares[k];
-            let is_defined = m >= 4.0 && squares[k] > 0.0;
-            is_defined.then_some(LineFit {
-                from,
-                level: self.mean - slope * mean[k],
-                slope,
-                mean_x: mean[k],
-                squares: squares[k],
-            })
+        let line = |&from: &usize| {
+            let [n, builds, squares, values, products] = sums[self.points.partition_point(|point| point.0 <= from)];
+            let start = from as f64;
+            let sum_x = builds - n * start;
+            let mean_x = sum_x / m;
+            let squares = squares - 2.0 * start * builds + n * start * start - sum_x * mean_x;
+            let slope = (products - start * values - mean_x * sums[0][3]) / squares;
+            let is_defined = m >= 4.0 && squares > 0.0;
+            is_defined.then_some(LineFit { from, level: self.mean - slope * mean_x, slope, mean_x, squares })
         };
-        froms.iter().enumerate().filter_map(move |(k, &from)| line(k, from)).collect::<Vec<_>>().into_iter()
+        froms.iter().filter_map(line).collect()
     }
 }
 
@@ -140,12 +122,19 @@ impl Fit<'_> {
             } else {
                 ((low + high) / 2.0, 0.0, (high - low) / 2.0)
             };
-            for (some, place) in some.chunks(4).zip((0..).step_by(4)) {
-                for ((sum, value), k) in sums.iter_mut().zip(some).zip(place..) {
-                    let far = ((value - center - slope * f64::from(k)).abs() - half).max(0.0);
-                    *sum += far * far;
-                }
+            let mut add = |k: usize, value: f64, expected: f64| {
+                let far = ((value - expected).abs() - half).max(0.0);
+                sums[k] += far * far;
+            };
+            // Four values at once, for which the compiler uses vector instructions.
+            let (fours, rest) = some.as_chunks::<4>();
+            let steps = [0.0, slope, 2.0 * slope, 3.0 * slope];
+            for (four, place) in fours.iter().zip(0_u8..) {
+                let expected = center + slope * f64::from(4 * place);
+                (0..4).for_each(|k| add(k, four[k], expected + steps[k]));
             }
+            let expected = center + slope * (some.len() - rest.len()) as f64;
+            rest.iter().enumerate().for_each(|(k, value)| add(k, *value, expected + steps[k]));
             before = after;
         }
         let sum = sums.iter().sum::<f64>() + price;
@@ -211,8 +200,18 @@ mod tests {
         fit.levels.iter().enumerate().map(|(i, value)| (value - expected(i)).powi(2)).sum::<f64>() + price
     }
 
-    fn numbers(line: &LineFit) -> [u64; 5] {
-        [line.from as u64, line.level.to_bits(), line.slope.to_bits(), line.mean_x.to_bits(), line.squares.to_bits()]
+    /// Asserts that two lines are equal up to rounding. `scale` is the largest value.
+    fn assert_equal(line: &LineFit, plain: &LineFit, scale: f64) {
+        assert_eq!(line.from, plain.from);
+        let slope = scale / plain.squares.sqrt();
+        for (name, number, expected, scale) in [
+            ("level", line.level, plain.level, scale),
+            ("slope", line.slope, plain.slope, slope),
+            ("mean", line.mean_x, plain.mean_x, plain.mean_x),
+            ("squares", line.squares, plain.squares, plain.squares),
+        ] {
+            assert!((number - expected).abs() <= 1e-9 * scale, "{name} from {}: {number} {expected}", line.from);
+        }
     }
 
     #[test]
@@ -253,8 +252,10 @@ mod tests {
             let froms: Vec<usize> = (0..n - 3).collect();
             let lines = LinePoints::new(points.clone()).lines(&froms);
             let plain: Vec<LineFit> = froms.iter().filter_map(|&from| plain_line(&points, from)).collect();
-            assert!(lines.iter().map(numbers).eq(plain.iter().map(numbers)), "{round}");
-            let squares: Vec<f64> = plain.iter().map(|line| plain_squares(&fit, line, price(line.from))).collect();
+            assert_eq!(lines.len(), plain.len(), "{round}");
+            let scale = points.iter().map(|point| point.1.abs()).fold(0.0, f64::max);
+            lines.iter().zip(&plain).for_each(|(line, plain)| assert_equal(line, plain, scale));
+            let squares: Vec<f64> = lines.iter().map(|line| plain_squares(&fit, line, price(line.from))).collect();
             for (line, squares) in lines.iter().zip(&squares) {
                 let bound = fit.bound(line, price(line.from));
                 assert!(bound <= *squares, "{round} {}: {bound} {squares}", line.from);
@@ -265,7 +266,7 @@ mod tests {
                     fit.best(LinePoints::new(points.clone()).lines(&froms), price, (f64::INFINITY, limit, worse));
                 let by_from =
                     |from: usize| best_lines.iter().find(|(line, _)| line.from == from).map(|(_, sum)| sum.to_bits());
-                for (line, squares) in plain.iter().zip(&squares) {
+                for (line, squares) in lines.iter().zip(&squares) {
                     if *squares <= least.max(least.min(limit) + worse) {
                         assert_eq!(by_from(line.from), Some(squares.to_bits()), "{round} {}", line.from);
                     }

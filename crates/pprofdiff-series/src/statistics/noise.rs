@@ -296,11 +296,7 @@ fn memory(frames: &[Vec<f64>], bends: &[Bends], noise: &Noise) -> Vec<(usize, f6
         let frame_noise = noise.own_noise_of(n, bends);
         let levels: Vec<f64> = counts.iter().map(|&count| leveled(count, frame_noise.tau)).collect();
         let sums = Sums::new(&cut_spikes(&levels).0);
-        let variance = |&m: &usize| {
-            let all = n + 1 - 2 * m;
-            let squares = |i: usize| sums.difference((i + m, i + 2 * m), (i, i + m)).powi(2) / 2.0;
-            (0..all).map(squares).sum::<f64>() / all as f64 * m as f64
-        };
+        let variance = |&m: &usize| sums.mean_squared_difference(m) / 2.0 * m as f64;
         (lengths.iter().map(variance).collect::<Vec<f64>>(), frame_noise.beside_counting)
     });
     let mut memory = Vec::new();

@@ -28,7 +28,9 @@ const SIGNIFICANT: f64 = 0.05;
 /// Transforms a count to a scale with variance 1. The scale is twice the square root for counting noise alone, and the
 /// log divided by tau for counts that vary by tau between builds.
 pub(crate) fn leveled(count: f64, tau: f64) -> f64 {
-    2.0 / tau * (tau * (count.max(0.0) + 0.375).sqrt()).asinh()
+    let x = tau * (count.max(0.0) + 0.375).sqrt();
+    // The inverse hyperbolic sine. The standard function is also exact near 0, but takes three times as long.
+    2.0 / tau * (x + (x * x + 1.0).sqrt()).ln()
 }
 
 /// Returns the count with this level, the inverse of [`leveled`]; at least 0.
@@ -70,6 +72,17 @@ impl Sums {
     pub(crate) fn difference(&self, after: (usize, usize), before: (usize, usize)) -> f64 {
         let mean = |(from, to): (usize, usize)| (self.0[to].0 - self.0[from].0) / (to - from) as f64;
         mean(after) - mean(before)
+    }
+
+    /// Returns the mean of the squared differences between the means of all neighbouring ranges of `length` values.
+    pub(crate) fn mean_squared_difference(&self, length: usize) -> f64 {
+        let ends = self.0.iter().zip(&self.0[length..]).zip(&self.0[2 * length..]);
+        let square = |((from, middle), to): ((&(f64, f64), &(f64, f64)), &(f64, f64))| {
+            let difference = (to.0 - middle.0) - (middle.0 - from.0);
+            difference * difference
+        };
+        let n = (self.0.len() - 2 * length) as f64;
+        ends.map(square).sum::<f64>() / (n * (length * length) as f64)
     }
 }
 
@@ -281,21 +294,21 @@ const CORRELATIONS: usize = 20;
 /// Returns the minimum over all correlations of a first-order autoregression's squared error times the determinant of
 /// its transformation.
 fn autoregressive(residuals: &[f64]) -> f64 {
-    let correlations: [f64; CORRELATIONS] = std::array::from_fn(|k| k as f64 / CORRELATIONS as f64);
-    // All correlations are computed together: each is a long sum, and every addition waits for the previous addition.
-    let mut sums = [0.0; CORRELATIONS];
+    let [first, .., last] = *residuals else { return f64::INFINITY };
+    // The squared error is a polynomial of the correlation, and three sums are its coefficients.
+    let (mut squares, mut products) = (last * last, 0.0);
     for two in residuals.windows(2) {
-        for (sum, r) in sums.iter_mut().zip(&correlations) {
-            let rest = two[1] - r * two[0];
-            *sum += rest * rest;
-        }
+        squares += two[0] * two[0];
+        products += two[0] * two[1];
     }
-    let scaled = |(sum, r): (&f64, &f64)| {
-        let first = 1.0 - r * r;
-        let squares = sum + first * residuals[0] * residuals[0];
-        squares.max(1e-9) / first.powf(1.0 / residuals.len() as f64)
+    let (before, after) = (squares - last * last, squares - first * first);
+    let scaled = |k: usize| {
+        let r = k as f64 / CORRELATIONS as f64;
+        let rest = 1.0 - r * r;
+        let error = after - 2.0 * r * products + r * r * before + rest * first * first;
+        error.max(1e-9) / rest.powf(1.0 / residuals.len() as f64)
     };
-    sums.iter().zip(&correlations).map(scaled).fold(f64::INFINITY, f64::min)
+    (0..CORRELATIONS).map(scaled).fold(f64::INFINITY, f64::min)
 }
 
 /// Keeps the steps that explain the values better than an autoregression without steps, at the significance `level`. A
@@ -486,7 +499,19 @@ mod tests {
     }
 
     #[test]
-    fn all_correlations_together_equal_each_correlation_alone() {
+    fn the_mean_squared_difference_equals_that_of_each_pair_of_ranges() {
+        let values: Vec<f64> = (0..100).map(|i| 1e6 + (f64::from(i) * 1.7).sin()).collect();
+        let sums = Sums::new(&values);
+        for m in [1, 2, 3, 7, 50] {
+            let all = values.len() + 1 - 2 * m;
+            let square = |i: usize| sums.difference((i + m, i + 2 * m), (i, i + m)).powi(2);
+            let plain = (0..all).map(square).sum::<f64>() / all as f64;
+            assert!((sums.mean_squared_difference(m) / plain - 1.0).abs() < 1e-9, "{m}");
+        }
+    }
+
+    #[test]
+    fn sums_give_the_error_of_each_correlation() {
         let plain = |left: &[f64]| {
             let squares_at = |r: f64| {
                 let first = 1.0 - r * r;
@@ -498,13 +523,14 @@ mod tests {
         let mut left = vec![0.3];
         for i in 0..500 {
             left.push(0.8 * left[i] + (i as f64 * 1.7).sin());
-            assert_eq!(autoregressive(&left).to_bits(), plain(&left).to_bits(), "{i}");
+            let (sums, plain) = (autoregressive(&left), plain(&left));
+            assert!((sums / plain - 1.0).abs() < 1e-9, "{i}: {sums} {plain}");
         }
         assert_eq!(autoregressive(&[0.0; 9]).to_bits(), plain(&[0.0; 9]).to_bits());
     }
 
     #[test]
-    fn residuals_about_lines_equal_those_of_each_line_alone() {
+    fn residuals_about_lines_equal_those_of_a_plain_fit() {
         let plain = |levels: &[f64], from: usize| {
             let n = levels.len() as f64;
             let x = |i: usize| i.saturating_sub(from) as f64;
@@ -521,7 +547,7 @@ mod tests {
             assert_eq!(lines.len(), froms.len());
             for line in &lines {
                 let left = about_line(&levels, points.mean, line);
-                assert!(left.iter().zip(plain(&levels, line.from)).all(|(a, b)| a.to_bits() == b.to_bits()), "{n}");
+                assert!(left.iter().zip(plain(&levels, line.from)).all(|(a, b)| (a - b).abs() < 1e-9), "{n}");
             }
         }
     }
