@@ -54,7 +54,8 @@ pub use chart::series_chart;
 pub use check::{AcceptedFindings, accepted_findings, exit_code};
 pub use document::Document;
 pub use explain::{
-    answer_lines, explain_exit_code, explain_html, explain_line, explain_object, pair_causes, shown_commands,
+    answer_lines, cause_sentence, explain_exit_code, explain_html, explain_line, explain_object, pair_causes,
+    shown_commands,
 };
 pub use format::csv::{CsvOptions, key_column};
 pub use format::dot::dot;

@@ -336,6 +336,11 @@ pub fn pair_causes(diff: &Diff, query: &Query) -> pprofdiff::Result<PairCauses> 
     PairCauses::from_explanation(diff, e, |cause| words.cause(cause), line, || Some(notebook::account_html(e)))
 }
 
+/// Returns the sentence of a cause, a suspect or a candidate of this explanation, as in its text.
+pub fn cause_sentence(e: &Explanation, cause: &Cause) -> String {
+    ExplanationText::new(e, Markup::Plain).cause(cause)
+}
+
 /// Returns a conclusive explanation in one line: the first cause and the number of further causes, or that nothing
 /// changed. Returns `None` for an inconclusive explanation, and for a change without causes.
 pub fn explain_line(e: &Explanation) -> Option<String> {

@@ -27,8 +27,10 @@ pub use groups::{Groups, ListedFile, listed_files};
 #[cfg(feature = "files")]
 pub use pairs::{BatchItem, manifest_pairs};
 #[cfg(feature = "files")]
+pub use patterns::Finder;
+#[cfg(feature = "files")]
 #[doc(hidden)]
-pub use patterns::{Finder, Objects, SIGNS};
+pub use patterns::{Objects, SIGNS};
 #[cfg(feature = "files")]
 #[doc(hidden)]
 pub use server::{Answer, Credentials, ServerQuery, ServerRequest, Token, is_loopback};
