@@ -1,9 +1,10 @@
 //! Adds source lines to causes: the line of the call that changed, or the line of a function's own cost. A cause gets a
 //! line only if that line has most of the change.
 
-use super::answer::PlaceOf;
-use super::thresholds::MIN_PART_OF_LINE;
-use super::{Cause, CauseKind, Explanation};
+use super::answer::{CausePart, PlaceOf};
+use super::naming::rounded;
+use super::thresholds::{MIN_CHANGE_OF_NAMED_WHOLE, MIN_PART_OF_LINE};
+use super::{Cause, CauseKind, Explanation, Quantity};
 use pprofdiff::shared::{
     BelowSite, CallSite, FileLine, FilesOfLines, LineCosts, MAX_SITES, SitesOfType, SourceLocation, call_lines,
 };
@@ -26,18 +27,32 @@ pub(super) fn add_places<'e>(
     explanations.into_iter().for_each(|explanation| push_located(explanation, &types, &mut located));
     let measure = |of_type: &LocatedCauses<'_>| selection.measure_type(of_type.number, Normalize::None);
     let measures: Vec<Measure> = located.iter().map(measure).collect::<Result<_>>()?;
-    let places: Vec<Vec<Option<SourceLocation>>> = {
+    let found: Vec<Vec<CauseLines>> = {
         let mut sites: Vec<SitesOfType<'_>> =
             located.iter().zip(&measures).map(|(of_type, measure)| of_type.sites(measure)).collect();
         let sums = [true, false].map(|base| call_lines(&mut sites, base));
         let [base, new] = &sums;
         let of_types = located.iter().zip(&sites).zip(base.iter().zip(new));
-        of_types.map(|((of_type, sites), (base, new))| of_type.places([base, new], &sites.files)).collect()
+        of_types.map(|((of_type, sites), (base, new))| of_type.lines([base, new], &sites.files)).collect()
     };
-    for (of_type, places) in located.into_iter().zip(places) {
-        of_type.causes.into_iter().zip(places).for_each(|(cause, place)| cause.place = place);
+    for (of_type, found) in located.into_iter().zip(found) {
+        for (cause, lines) in of_type.causes.into_iter().zip(found) {
+            cause.place = lines.place;
+            if let Some(delta) = lines.own {
+                let (function, caller, kind) = (cause.function.clone(), None, CauseKind::Own);
+                cause.parts.push(CausePart { function, caller, kind, delta: rounded(delta) });
+            }
+        }
     }
     Ok(())
+}
+
+/// The results from the lines of a cause.
+struct CauseLines {
+    place: Option<SourceLocation>,
+    /// The change of the function's own cost, if the cause is called its own cost and most of the change is in functions
+    /// that it calls. The search does not see these, because it leaves out the library functions at the end of a stack.
+    own: Option<f64>,
 }
 
 /// The causes of one sample type that get a source line.
@@ -48,6 +63,8 @@ struct LocatedCauses<'e> {
     runs: (usize, usize),
     /// The growth of the amount of work.
     factor: f64,
+    /// True if the sample type measures work. Waits and allocations always happen in a library function.
+    is_spent: bool,
     causes: Vec<&'e mut Cause>,
 }
 
@@ -59,6 +76,9 @@ fn push_located<'e>(
 ) {
     let number = types.iter().position(|(kind, _)| *kind == explanation.summary.sample_type);
     let (runs, factor) = (explanation.noise.runs, explanation.scale.factor);
+    let candidate = explanation.candidate.as_ref().map(|nearest| &nearest.cause);
+    let mut all = explanation.causes.iter().chain(&explanation.suspects).chain(candidate);
+    let is_spent = all.all(|cause| explanation.quantity(cause) == Quantity::Spent);
     let Explanation { causes, suspects, candidate, also, .. } = explanation;
     let candidate = candidate.as_mut().map(|nearest| &mut nearest.cause);
     let mut causes: Vec<&mut Cause> = causes.iter_mut().chain(suspects).chain(candidate).collect();
@@ -71,7 +91,7 @@ fn push_located<'e>(
     causes.retain(|cause| cause.label.is_none() && cause.function.is_some() && is_of_cause(cause));
     causes.truncate(MAX_LOCATED);
     if let Some(number) = number.filter(|_| !causes.is_empty()) {
-        located.push(LocatedCauses { number, runs, factor, causes });
+        located.push(LocatedCauses { number, runs, factor, is_spent, causes });
     }
     also.iter_mut().for_each(|also| push_located(also, types, located));
 }
@@ -82,18 +102,35 @@ impl LocatedCauses<'_> {
         SitesOfType { measure, runs: self.runs, sites, files: FilesOfLines::default() }
     }
 
-    /// Returns the line of each cause. `sums` has the costs of the lines of each site by side.
-    fn places(&self, sums: [&Vec<LineCosts>; 2], files: &FilesOfLines) -> Vec<Option<SourceLocation>> {
+    /// Returns what the lines of each cause show. `sums` has the costs of the lines of each site by side.
+    fn lines(&self, sums: [&Vec<LineCosts>; 2], files: &FilesOfLines) -> Vec<CauseLines> {
         let scales = [self.factor / self.runs.0.max(1) as f64, 1.0 / self.runs.1.max(1) as f64];
         let costs = |site: usize| [0, 1].map(|side| scaled(&sums[side][site], scales[side]));
-        let place = |(i, cause): (usize, &&mut Cause)| {
-            // The second site counts only if the samples lack the first one.
+        let lines = |(i, cause): (usize, &&mut Cause)| {
             let all = [2 * i, 2 * i + 1].map(costs);
-            let costs = all.iter().find(|costs| costs.iter().any(|lines| !lines.is_empty()))?;
-            line_of_change(costs, cause.delta).map(|line| files.location(line))
+            // The second site counts only if the samples lack the first one.
+            let costs = all.iter().find(|costs| costs.iter().any(|lines| !lines.is_empty()));
+            let line = costs.and_then(|costs| line_of_change(costs, cause.delta));
+            let is_own = cause.kind == CauseKind::Own && cause.parts.is_empty() && self.is_spent;
+            let own = if is_own { small_own_change(&all, cause.delta) } else { None };
+            CauseLines { place: line.map(|line| files.location(line)), own }
         };
-        self.causes.iter().enumerate().map(place).collect()
+        self.causes.iter().enumerate().map(lines).collect()
     }
+}
+
+fn change(costs: &[LineCosts; 2]) -> f64 {
+    let [base, new] = costs.each_ref().map(|lines| lines.values().sum::<f64>());
+    new - base
+}
+
+/// Returns the change of a function's own cost if it is much smaller than `delta`, while the function with its callees
+/// changed like `delta`. Without the latter, its lines may be missing in the profiles. `all` has the costs of the lines of
+/// both.
+fn small_own_change(all: &[[LineCosts; 2]; 2], delta: f64) -> Option<f64> {
+    let [own, whole] = all.each_ref().map(change);
+    let is_along = |change: f64| change * delta.signum() >= MIN_CHANGE_OF_NAMED_WHOLE * delta.abs();
+    (is_along(whole) && !is_along(own)).then_some(own)
 }
 
 fn scaled(costs: &LineCosts, scale: f64) -> LineCosts {
@@ -104,9 +141,8 @@ fn scaled(costs: &LineCosts, scale: f64) -> LineCosts {
 /// a function moves its lines, and then a large line looks like a change. Such a line counts only if each side has a single
 /// line; the line of the costlier side is returned. Returns `None` if the lines together did not change like the cause.
 fn line_of_change(costs: &[LineCosts; 2], delta: f64) -> Option<FileLine> {
-    let sum = |lines: &LineCosts| lines.values().sum::<f64>();
     let needed = MIN_PART_OF_LINE * delta.abs();
-    if (sum(&costs[1]) - sum(&costs[0])) * delta.signum() < needed {
+    if change(costs) * delta.signum() < needed {
         return None;
     }
     let mut changes = LineCosts::new();
@@ -148,7 +184,7 @@ fn sites_of(cause: &Cause) -> [CallSite<'_>; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::{LineCosts, line_of_change};
+    use super::{LineCosts, line_of_change, small_own_change};
 
     fn place(base: &[(i64, f64)], new: &[(i64, f64)]) -> Option<i64> {
         let lines =
@@ -166,6 +202,22 @@ mod tests {
         assert_eq!(place(&[(7, 90.0)], &[(7, 50.0)]), Some(7));
         // Three lines changed alike.
         assert_eq!(place(&[(7, 90.0), (8, 5.0), (9, 5.0)], &[(7, 95.0), (8, 10.0), (9, 10.0)]), None);
+    }
+
+    #[test]
+    fn an_own_cost_in_callees_is_told_apart_only_if_the_lines_show_it() {
+        let costs = |base: f64, new: f64| [base, new].map(|cost| LineCosts::from([((0, 7), cost)]));
+        // The function's own cost, the function with its callees, and the amount of the cause.
+        let own = |own: [f64; 2], whole: [f64; 2], delta: f64| {
+            small_own_change(&[costs(own[0], own[1]), costs(whole[0], whole[1])], delta)
+        };
+        assert_eq!(own([10.0, 13.0], [120.0, 850.0], 730.0), Some(3.0));
+        assert_eq!(own([850.0, 840.0], [900.0, 120.0], -700.0), Some(-10.0));
+        assert_eq!(own([10.0, 600.0], [120.0, 850.0], 730.0), None);
+        // Without lines of the function, nothing is known.
+        assert_eq!(own([0.0, 0.0], [0.0, 0.0], 730.0), None);
+        // The own cost changed in the other direction.
+        assert_eq!(own([90.0, 10.0], [120.0, 850.0], 730.0), Some(-80.0));
     }
 
     #[test]

@@ -227,6 +227,7 @@ impl ExplanationText<'_> {
                 let callees: Vec<&str> = cause.parts[1..].iter().filter_map(|part| part.function.as_deref()).collect();
                 let callees = match callees.as_slice() {
                     [callee] => self.markup.name(callee),
+                    [] => "library functions that it calls".to_owned(),
                     _ => "its callees".to_owned(),
                 };
                 let caller = caller.map_or_else(String::new, |caller| match (self.verb(cause), up) {
