@@ -23,7 +23,10 @@ pub use custom::ProfileSource;
 #[doc(hidden)]
 pub use custom::{Costs, DerivedData, FunctionCost, TypeCosts};
 #[cfg(feature = "files")]
-pub use groups::{Groups, ListedFile, listed_files};
+pub use groups::Groups;
+#[cfg(feature = "files")]
+#[doc(hidden)]
+pub use groups::{ListedFile, listed_files};
 #[cfg(feature = "files")]
 pub use pairs::{BatchItem, manifest_pairs};
 #[cfg(feature = "files")]
