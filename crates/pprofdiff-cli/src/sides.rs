@@ -23,8 +23,8 @@ pub fn named(path: &Path) -> Result<Option<RecordedSide>> {
     RecordedSide::named(path)
 }
 
-/// Returns true if a path names a side, without listing the profiles of a store. The side may be invalid or have no
-/// profile: [`named`] and [`builds`] then return an error.
+/// Returns true if a path names a side. It does not list the profiles of a store, so [`named`] and [`builds`] may still
+/// return an error for the side.
 pub fn is_side(path: &Path) -> bool {
     #[cfg(feature = "store")]
     if !matches!(StoreSelection::named(path), Ok(None)) {

@@ -6,8 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::content::{LOCATIONS, SAMPLES, StoredContent};
 use super::costs::{self, FUNCTIONS};
 use super::files::{find_link, names};
@@ -15,8 +13,8 @@ use super::table::{Budget, StoreTable};
 use super::{Costs, Store, TABLES, escape, is_id, open_file, read_entries, unescape};
 use pprofdiff::LoadOptions;
 use pprofdiff::input::{BatchItem, DerivedData, ProfileSource, Source, sort_builds};
-use pprofdiff_profile::Profile;
 use pprofdiff_profile::{Error, ErrorKind, Result};
+use pprofdiff_profile::{Profile, parallel};
 
 /// The prefix of compacted files' names. No id starts with it.
 pub(super) const COMPACTED: &str = "compact-";
@@ -410,16 +408,15 @@ impl StoreSelection {
 
     /// Returns the partitions with selected profiles, and these profiles.
     fn partition_profiles(&self) -> Result<Vec<(Partition, Vec<StoredProfile>)>> {
-        let profiles = |partition: Partition| {
+        let profiles = |partition: &Partition| {
             let mut profiles = partition.profiles()?;
             if let Some(id) = &self.id {
                 profiles.retain(|stored| stored.id == *id);
             }
-            Ok((partition, profiles))
+            Ok((partition.clone(), profiles))
         };
-        // One thread takes as long to list a thousand folders as to read what `series` keeps of them. Errors are
-        // returned in the order of the partitions.
-        let all: Vec<Result<_>> = self.partitions()?.into_par_iter().map(profiles).collect();
+        // A history may have a thousand folders. Errors are returned in the order of the partitions.
+        let all: Vec<Result<_>> = parallel::map(&self.partitions()?, profiles);
         let mut all = all.into_iter().collect::<Result<Vec<_>>>()?;
         all.retain(|(_, profiles)| !profiles.is_empty());
         if all.is_empty() {

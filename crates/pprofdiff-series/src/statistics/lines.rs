@@ -23,8 +23,9 @@ impl LineFit {
     }
 }
 
-/// The builds in ascending order, with their values, to which lines are fitted.
+/// The values to which lines are fitted.
 pub(crate) struct LinePoints {
+    /// The builds with their values, in ascending order of the builds.
     pub points: Vec<(usize, f64)>,
     /// The mean of the values.
     pub mean: f64,
@@ -126,7 +127,7 @@ impl Fit<'_> {
                 let far = ((value - expected).abs() - half).max(0.0);
                 sums[k] += far * far;
             };
-            // Four values at once, for which the compiler uses vector instructions.
+            // The compiler adds four values at once with vector instructions.
             let (fours, rest) = some.as_chunks::<4>();
             let steps = [0.0, slope, 2.0 * slope, 3.0 * slope];
             for (four, place) in fours.iter().zip(0_u8..) {
